@@ -9,8 +9,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use dogwatch_controller::lock::service::{
-    LockAnswer, LockRequest, LockService as _, UnlockAnswer, WaitMode,
+    LockAnswer, LockRequest, LockRequester, LockService as _, UnlockAnswer, WaitMode,
 };
+use dogwatch_core::fleetlock::fleetlock_client_id;
 use dogwatch_core::limit::UnavailabilityLimit;
 use dogwatch_core::name::{GroupName, NodeName};
 use dogwatch_core::reboot::RebootConfig;
@@ -50,6 +51,9 @@ macro_rules! every_api_case {
             an_unlock_elsewhere_ends_a_drain_under_way
             a_node_that_is_deleted_during_its_drain_is_not_told_as_held
             a_host_whose_node_was_deleted_for_its_remediation_waits_until_it_is_back
+            a_host_that_becomes_a_node_while_it_waits_is_written_on_its_lease_as_that_node
+            an_unlock_uncordons_the_node_of_the_lock_although_its_host_is_not_found_any_more
+            a_host_whose_machine_id_another_node_has_too_is_refused
         }
     };
 }
@@ -577,4 +581,82 @@ pub async fn a_host_whose_node_was_deleted_for_its_remediation_waits_until_it_is
     world.end_remediation().await;
     have(&one, &client).await;
     leave(&one, &client).await;
+}
+
+pub async fn a_host_that_becomes_a_node_while_it_waits_is_written_on_its_lease_as_that_node(
+    world: &World,
+) {
+    let one = world.replica();
+    let client = host(&world.base.node);
+    world.delete_node().await;
+    have(&one, &host("a")).await;
+    let waiting = tokio::spawn(lock(&one, &client));
+    within(async {
+        while one.count_waiting() == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    world.create_node_again().await;
+    leave(&one, &host("a")).await;
+    assert!(is_held(&waiting.await.unwrap()));
+    let leases = world.leases().await.into_iter();
+    let named: Vec<_> = leases.filter_map(|lease| lease.record?.node).collect();
+    assert_eq!(named, [NodeName::new(world.base.node.as_str()).unwrap()]);
+    assert!(world.closed().await.0);
+    leave(&one, &client).await;
+    assert_eq!(world.closed().await, (false, None));
+}
+
+const MACHINE_ID: &str = "0123456789abcdef0123456789abcdef";
+
+/// The client that Zincati is on the machine with [`MACHINE_ID`].
+fn zincati() -> LockRequester {
+    LockRequester::FleetLock {
+        group: "workers".into(),
+        id: fleetlock_client_id(MACHINE_ID).unwrap(),
+    }
+}
+
+pub async fn an_unlock_uncordons_the_node_of_the_lock_although_its_host_is_not_found_any_more(
+    world: &World,
+) {
+    let (drains, only_locks) = (
+        world.fleetlock_replica(true),
+        world.fleetlock_replica(false),
+    );
+    let new_id = MACHINE_ID.replace('0', "f");
+    for (unlocks, machine_id) in [(&only_locks, MACHINE_ID), (&drains, new_id.as_str())] {
+        world.set_machine_id(&world.base.node, MACHINE_ID).await;
+        have(&drains, &zincati()).await;
+        assert!(world.closed().await.0);
+        world.set_machine_id(&world.base.node, machine_id).await;
+        leave(unlocks, &zincati()).await;
+        assert_eq!(world.closed().await, (false, None), "{machine_id}");
+        world.until_free().await;
+    }
+}
+
+pub async fn a_host_whose_machine_id_another_node_has_too_is_refused(world: &World) {
+    let one = world.fleetlock_replica(true);
+    world.set_machine_id(&world.base.node, MACHINE_ID).await;
+    have(&one, &zincati()).await;
+    world.add_ready_nodes(1).await;
+    let other = format!("{}-0", world.base.node);
+    world.set_machine_id(&other, MACHINE_ID).await;
+    let refusal = async || match lock(&one, &zincati()).await {
+        LockAnswer::Refused { why } => why,
+        answer => panic!("either host might reboot undrained: {answer:?}"),
+    };
+    let why = refusal().await;
+    assert!(
+        why.contains(&world.base.node) && why.contains(&other),
+        "{why}"
+    );
+    assert!(world.closed().await.0, "the lock that was told stays");
+    leave(&one, &zincati()).await;
+    assert_eq!(world.closed().await, (false, None));
+    refusal().await;
+    assert_eq!(world.closed().await, (false, None));
+    assert_eq!(world.held().await, []);
 }

@@ -70,13 +70,23 @@ impl World {
     /// A replica that uses this client.
     pub fn replica_as(&self, client: kube::Client, flags: RebootConfig) -> LockEngine {
         let groups = FleetlockGroups::new(["*", "default", "control-plane"]);
-        self.start(client, flags, groups)
+        self.start(client, flags, groups, false)
     }
 
     /// A replica with these FleetLock groups.
     pub fn replica_serving(&self, groups: &[&str]) -> LockEngine {
         let groups = FleetlockGroups::new(groups.iter().copied());
-        self.start(self.base.client.clone(), RebootConfig::default(), groups)
+        self.start_with_defaults(groups, false)
+    }
+
+    /// A replica of FleetLock, with or without `--fleetlock-drain`.
+    pub fn fleetlock_replica(&self, drains: bool) -> LockEngine {
+        self.start_with_defaults(FleetlockGroups::new(["*"]), drains)
+    }
+
+    fn start_with_defaults(&self, groups: FleetlockGroups, drains: bool) -> LockEngine {
+        let client = self.base.client.clone();
+        self.start(client, RebootConfig::default(), groups, drains)
     }
 
     fn start(
@@ -84,6 +94,7 @@ impl World {
         client: kube::Client,
         flags: RebootConfig,
         groups: FleetlockGroups,
+        fleetlock_drain: bool,
     ) -> LockEngine {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         LockEngine::start(LockEngineSetup {
@@ -93,7 +104,7 @@ impl World {
             clock: self.clock.clone(),
             flags,
             fleetlock_groups: groups,
-            fleetlock_drain: false,
+            fleetlock_drain,
             gate_checker: std::sync::Arc::new(NoGateChecker),
         })
     }
@@ -233,6 +244,25 @@ impl World {
         let nodes: Api<Node> = Api::all(self.base.client.clone());
         let params = DeleteParams::default();
         nodes.delete(&self.base.node, &params).await.unwrap();
+    }
+
+    /// A Node of the deleted one's name.
+    pub async fn create_node_again(&self) {
+        let nodes: Api<Node> = Api::all(self.base.client.clone());
+        let node = json!({ "metadata": { "name": self.base.node } });
+        let node = serde_json::from_value(node).unwrap();
+        let params = PostParams::default();
+        nodes.create(&params, &node).await.unwrap();
+        self.make_ready(&self.base.node).await;
+    }
+
+    /// As the node's kubelet reports it.
+    pub async fn set_machine_id(&self, node: &str, machine_id: &str) {
+        let status = json!({ "status": { "nodeInfo": { "machineID": machine_id } } });
+        let status = Patch::Merge(status);
+        let nodes: Api<Node> = Api::all(self.base.client.clone());
+        let params = PatchParams::default();
+        nodes.patch_status(node, &params, &status).await.unwrap();
     }
 
     /// The remediator takes the node's Lease.

@@ -224,6 +224,7 @@ impl PendingLockRequest {
             HoldStep::Refuse { why } | HoldStep::Unlocked { why } => {
                 Ok(HoldContinuation::End(HoldOutcome::Refused { why }))
             }
+            HoldStep::NodeAppeared { why } => Ok(HoldContinuation::End(hold_denied(&why))),
             HoldStep::OverBudget { why } => {
                 Ok(HoldContinuation::End(HoldOutcome::OverBudget { why }))
             }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dogwatch_core::lock::api_lock::{
-    self as rules, CordonInFlight, LeaveSnapshot, LeaveStep, LeavingParty,
+    self as rules, ApiNode, CordonInFlight, LeaveSnapshot, LeaveStep, LeavingParty,
 };
 use dogwatch_core::lock::{self, HolderId, LockRecord, MAX_NEXT_WAITERS, ObservedLease};
 use dogwatch_core::name::GroupName;
@@ -65,9 +65,7 @@ pub(super) async fn perform_leave_step(
     who: LeavingParty,
     why: LockLeaveReason,
 ) -> Result<LeaveProgress, Error> {
-    // The Node is read before the Leases: see `dogwatch_core::lock::api_lock`.
-    let node = shared.read_node_of(&mut left.host).await?;
-    let leases = shared.lock_client().list_all_slots().await?;
+    let (node, leases) = observe_leaver(shared, left).await?;
     let bid = left.bid.clone();
     let seen = LeaveSnapshot {
         holder: &left.holder,
@@ -113,6 +111,26 @@ pub(super) async fn perform_leave_step(
         LeaveStep::Free { lease } => release_lease(shared, &left.holder, &lease, why).await?,
     };
     Ok(LeaveProgress::Again { lost })
+}
+
+/// The host's Node, which is read before the Leases: see `dogwatch_core::lock::api_lock`. If the host is
+/// not found as a Node, because its machine id or `--fleetlock-drain` was changed, the record of its
+/// Lease still names the Node that was cordoned.
+async fn observe_leaver(
+    shared: &LockState,
+    left: &mut LockLeftovers,
+) -> Result<(Option<ApiNode>, Vec<ObservedLease>), Error> {
+    let node = shared.read_node_of(&mut left.host).await?;
+    let leases = shared.lock_client().list_all_slots().await?;
+    let recorded = match &node {
+        Some(_) => None,
+        None => rules::find_recorded_node(&left.holder, &leases),
+    };
+    let Some(name) = recorded else {
+        return Ok((node, leases));
+    };
+    let node = api_lock::read_api_node(&shared.setup.client, name.as_str()).await?;
+    Ok((node, shared.lock_client().list_all_slots().await?))
 }
 
 /// `None`: the write of the Node succeeded.

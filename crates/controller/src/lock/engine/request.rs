@@ -197,6 +197,9 @@ impl PendingLockRequest {
             Ok(seen) => seen,
             Err(error) => return LockAttemptOutcome::Trouble(error),
         };
+        if let Some(why) = self.cleanup.leftovers.host.describe_shared_id() {
+            return LockAttemptOutcome::Answer(LockAnswer::Refused { why });
+        }
         self.seen_as = (Some(target.group.clone()), target.node_name().cloned());
         let holder = &self.cleanup.leftovers.holder;
         if let Some(lease) = leases
@@ -312,6 +315,13 @@ impl PendingLockRequest {
             .await
         {
             Ok(lease) => {
+                // It may have waited for hours.
+                let host = &mut self.cleanup.leftovers.host;
+                match Box::pin(self.shared.is_same_node(&target, host)).await {
+                    Ok(true) => {}
+                    Ok(false) => return LockAttemptOutcome::Again,
+                    Err(error) => return LockAttemptOutcome::Trouble(error),
+                }
                 let held = Box::pin(self.acquire_lock(target, &lease, Some(place))).await;
                 Box::pin(self.handle_hold_outcome(held, policies_watch)).await
             }

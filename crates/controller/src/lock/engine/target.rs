@@ -42,6 +42,8 @@ enum HostNodeName {
     Unknown,
     Named(String),
     None,
+    /// These Nodes have the host's machine id, and only one of them is the host.
+    Shared(Vec<NodeName>),
 }
 
 #[derive(Debug, Clone)]
@@ -62,6 +64,19 @@ pub(super) struct LockTarget {
 impl LockHost {
     pub(super) fn client(&self) -> &LockRequester {
         &self.client
+    }
+
+    /// Why it is unknown which Node the host is.
+    pub(super) fn describe_shared_id(&self) -> Option<String> {
+        let HostNodeName::Shared(nodes) = &self.node else {
+            return None;
+        };
+        let nodes: Vec<&str> = nodes.iter().map(NodeName::as_str).collect();
+        Some(format!(
+            "nodes {} have the same machine id, so it is unknown which of them this host is, and none is \
+             drained: give each machine an /etc/machine-id of its own, or delete the Node whose machine is gone",
+            nodes.join(", ")
+        ))
     }
 }
 
@@ -195,6 +210,17 @@ impl LockState {
         }
     }
 
+    /// Whether the host is still the Node that `target` has, or still none.
+    pub(super) async fn is_same_node(
+        &self,
+        target: &LockTarget,
+        host: &mut LockHost,
+    ) -> Result<bool, Error> {
+        let now = self.read_node_of(host).await?;
+        let uid = |node: &ApiNode| node.seen.uid.clone();
+        Ok(now.as_ref().map(uid) == target.node.as_ref().map(uid))
+    }
+
     /// Reads the host's Node afresh; `None` if the host is no Node.
     pub(super) async fn read_node_of(&self, host: &mut LockHost) -> Result<Option<ApiNode>, Error> {
         let kube = &self.setup.client;
@@ -205,14 +231,16 @@ impl LockState {
             let own = |(_, machine): &(NodeName, String)| {
                 fleetlock_client_id(machine).as_ref() == Some(id)
             };
-            let own = nodes.into_iter().find(own);
-            host.node = own.map_or(HostNodeName::None, |(name, _)| {
-                HostNodeName::Named(name.to_string())
-            });
+            let own = nodes.into_iter().filter(own).map(|(name, _)| name);
+            host.node = match own.collect::<Vec<_>>().as_slice() {
+                [] => HostNodeName::None,
+                [name] => HostNodeName::Named(name.to_string()),
+                several => HostNodeName::Shared(several.to_vec()),
+            };
         }
         match &host.node {
             HostNodeName::Named(name) => api_lock::read_api_node(kube, name).await,
-            HostNodeName::Unknown | HostNodeName::None => Ok(None),
+            HostNodeName::Unknown | HostNodeName::None | HostNodeName::Shared(_) => Ok(None),
         }
     }
 

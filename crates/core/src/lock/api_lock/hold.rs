@@ -57,6 +57,9 @@ pub enum HoldStep {
     /// The Node that the lock was taken for is gone, or another one has its name: the request gives
     /// up.
     NodeGone { why: String },
+    /// The host is a Node by now, and the Lease's record names none: the request begins again, so that
+    /// the record tells everybody whose cordon it is.
+    NodeAppeared { why: String },
     /// Somebody uncordoned the Node: the request gives up.
     Vetoed { why: String },
     /// Drain, and watch that nobody takes away the lock or the cordon.
@@ -83,6 +86,10 @@ pub fn decide_hold(seen: &HoldSnapshot<'_>, now: Timestamp) -> HoldStep {
     };
     if let Some(why) = describe_node_gone(seen, record) {
         return HoldStep::NodeGone { why };
+    }
+    if let Some(node) = seen.node.filter(|_| record.node.is_none()) {
+        let why = format!("the host has become node {}", node.seen.name);
+        return HoldStep::NodeAppeared { why };
     }
     if let Some(why) = seen
         .node

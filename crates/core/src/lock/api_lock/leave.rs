@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::super::{HolderId, LockRecord, ObservedLease};
 use super::{ApiNode, NodeWrite, answered_run_id, is_run_answered};
-use crate::name::RunId;
+use crate::name::{NodeName, RunId};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeavingParty {
@@ -67,6 +67,16 @@ pub enum LeaveStep {
     },
     /// Frees the Lease: nobody else relies on it.
     Free { lease: Box<ObservedLease> },
+}
+
+/// The Node that a Lease of this holder was taken for, by its record. The host itself may not be found
+/// as a Node any more.
+pub fn find_recorded_node(holder: &HolderId, leases: &[ObservedLease]) -> Option<NodeName> {
+    let mine = leases
+        .iter()
+        .filter(|lease| lease.holder.as_ref() == Some(holder));
+    let mut nodes = mine.filter_map(|lease| lease.record.as_ref()?.node.clone());
+    nodes.next()
 }
 
 /// Decides the next step of a leaving request or host.

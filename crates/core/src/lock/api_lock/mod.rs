@@ -30,7 +30,9 @@ mod waiting;
 
 pub use drain::{ApiDrainSnapshot, ApiDrainStep, decide_drain};
 pub use hold::{HoldSnapshot, HoldStep, decide_hold};
-pub use leave::{CordonInFlight, LeaveSnapshot, LeaveStep, LeavingParty, decide_leave};
+pub use leave::{
+    CordonInFlight, LeaveSnapshot, LeaveStep, LeavingParty, decide_leave, find_recorded_node,
+};
 #[cfg(test)]
 pub(super) use node::tests as node_kit;
 pub use node::{ApiLock, ApiNode, NodeWrite, describe_fencing, describe_refusal};

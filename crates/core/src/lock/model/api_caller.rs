@@ -162,6 +162,7 @@ impl LockApiCaller {
             | HoldStep::Refuse { .. }
             | HoldStep::OverBudget { .. }
             | HoldStep::NodeGone { .. }
+            | HoldStep::NodeAppeared { .. }
             | HoldStep::Vetoed { .. } => {
                 self.leaves = true;
                 CallerStep::Nothing

@@ -68,6 +68,7 @@ fn word(step: &HoldStep) -> &'static str {
         HoldStep::Count { .. } => "count",
         HoldStep::OverBudget { .. } => "over budget",
         HoldStep::NodeGone { .. } => "node gone",
+        HoldStep::NodeAppeared { .. } => "node appeared",
         HoldStep::Cordon { .. } => "cordon",
         HoldStep::Vetoed { .. } => "vetoed",
         HoldStep::Drain { .. } => "drain",
@@ -130,6 +131,24 @@ fn who_was_told_before_is_not_counted_again() {
         "count",
         "a cordon of an older lock proves nothing"
     );
+}
+
+#[test]
+fn no_node_is_cordoned_that_the_record_does_not_name() {
+    let open = || Some(node(false, ParsedAnnotation::Absent));
+    for runs in [&["api/p/1"][..], &["answered/q/7", "api/p/1"]] {
+        let facts = Facts {
+            node: open(),
+            may_go: true,
+            ..facts(runs, None)
+        };
+        assert_eq!(word(&step(&facts)), "node appeared", "{runs:?}");
+    }
+    let named = Facts {
+        may_go: true,
+        ..facts(&["api/p/1"], open())
+    };
+    assert_eq!(word(&step(&named)), "cordon");
 }
 
 #[test]
