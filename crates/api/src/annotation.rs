@@ -4,6 +4,9 @@
 pub const REBOOT: &str = "dogwatch.dev/reboot";
 /// Node: a request to reboot it (JSON), removed once served. Source: specification §2.1.
 pub const REBOOT_REQUESTED: &str = "dogwatch.dev/reboot-requested";
+/// Node: the last NodeReboot that ended while its request might still have been on its way. The write
+/// makes that request fail. Source: specification §10.1.
+pub const REQUEST_WITHDRAWN: &str = "dogwatch.dev/request-withdrawn";
 /// Node: about when its reboot begins, while that is near; the controller's estimate. Source:
 /// specification §10.6.
 pub const ESTIMATED_START: &str = "dogwatch.dev/estimated-start";

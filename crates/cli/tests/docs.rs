@@ -203,6 +203,7 @@ fn every_annotation_label_and_condition_is_in_the_book() {
     let names = [
         annotation::REBOOT,
         annotation::REBOOT_REQUESTED,
+        annotation::REQUEST_WITHDRAWN,
         annotation::API_LOCK,
         annotation::ESCALATED,
         annotation::ABORT_REQUESTED,

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use dogwatch_core::decision::DecisionEvent;
-use dogwatch_k8s::{ApiErrorKind, Error};
+use dogwatch_core::decision::{DecisionEvent, EventSeverity};
+use dogwatch_core::power::PowerReason;
+use dogwatch_k8s::{ApiErrorKind, Error, StatusWriteError};
 use dogwatch_runtime::reconcile::CallEnd;
 use tracing::warn;
 
@@ -20,6 +21,29 @@ pub(crate) fn call_end_of<T>(answer: Result<T, Error>) -> CallEnd<T> {
             | ApiErrorKind::Refused
             | ApiErrorKind::Transient => CallEnd::Failed(error.error_chain()),
         },
+    }
+}
+
+/// A status of which a field was dropped would be written again at once: it is an error.
+pub(crate) fn status_end_of<T>(answer: Result<T, StatusWriteError>) -> CallEnd<T> {
+    match answer {
+        Ok(answer) => CallEnd::Done(answer),
+        Err(StatusWriteError::Api(error)) => call_end_of(Err(error)),
+        Err(error @ StatusWriteError::Pruned(_)) => CallEnd::Failed(error.to_string()),
+    }
+}
+
+/// The Event about a status of which a field was dropped.
+pub(crate) fn pruned_status_event<T>(
+    answer: &Result<T, StatusWriteError>,
+) -> Option<DecisionEvent> {
+    match answer {
+        Err(error @ StatusWriteError::Pruned(_)) => Some(DecisionEvent {
+            severity: EventSeverity::Warning,
+            reason: PowerReason::CRDDropsStatus.as_str(),
+            message: error.to_string(),
+        }),
+        Ok(_) | Err(StatusWriteError::Api(_)) => None,
     }
 }
 

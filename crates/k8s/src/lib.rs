@@ -35,6 +35,7 @@ pub mod remediation;
 pub mod rollout;
 pub mod schedule;
 pub mod start_marks;
+mod status_write;
 pub mod watch;
 pub mod workload_cluster;
 
@@ -44,3 +45,4 @@ pub use connect::{
 };
 pub use error::{ApiErrorKind, Error};
 pub use kube::Client;
+pub use status_write::StatusWriteError;

@@ -42,6 +42,8 @@ pub(super) enum KeySnapshot {
 pub(super) enum NodeRebootAnswer {
     Reboot(Arc<ObservedNodeReboot>),
     Node(Option<Arc<ObservedNode>>),
+    /// The Node after a write that makes late requests fail.
+    LateAskBlocked(Option<Arc<ObservedNode>>),
     Host(Box<HostSnapshot>),
     Gone,
 }

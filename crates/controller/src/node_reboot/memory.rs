@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dogwatch_core::node_reboot::{
-    HostLookup, NodeHostRead, NodeHostView, NodeRebootEstimate, NodeRebootSnapshot,
-    ObservedNodeReboot, RebootNodeRead,
+    HostLookup, LateAsk, NodeHostRead, NodeHostView, NodeRebootEstimate, NodeRebootSnapshot,
+    NodeRequestPatch, ObservedNodeReboot, RebootNodeRead,
 };
 use dogwatch_core::power::{HostName, HostSnapshot};
 use dogwatch_core::reboot::ObservedNode;
@@ -16,6 +16,7 @@ pub(super) struct NodeRebootMemory {
     reboot: Arc<ObservedNodeReboot>,
     /// The Node in the answer to our last patch, or as that patch met it.
     written: Option<Arc<ObservedNode>>,
+    late_ask: LateAsk,
     /// Sent after `reboot` had its present version.
     read: Option<RebootNodeRead>,
     /// The last reads of the Node's host, or the host in the answer to our last patch.
@@ -27,6 +28,7 @@ impl NodeRebootMemory {
         Self {
             reboot: Arc::clone(reboot),
             written: None,
+            late_ask: find_earlier_ask(reboot),
             read: None,
             host_reads: Vec::new(),
         }
@@ -50,8 +52,27 @@ impl NodeRebootMemory {
         self.written = node;
     }
 
+    /// A request was sent to the Node, and it is not known whether it was written.
+    pub(super) fn record_unanswered_ask(&mut self, patch: &NodeRequestPatch) {
+        // What an earlier leader sent may be for a version that this process has not seen.
+        if self.late_ask != LateAsk::Unknown {
+            self.late_ask = LateAsk::ForVersion(patch.resource_version.clone());
+        }
+    }
+
+    /// No request of ours for an older version of the Node can be written any more.
+    pub(super) fn observe_blocked_node(&mut self, node: Option<Arc<ObservedNode>>) {
+        self.late_ask = LateAsk::None;
+        self.written = node;
+    }
+
     pub(super) fn observe_read(&mut self, read: RebootNodeRead) {
         self.read = Some(read);
+    }
+
+    /// The Node is gone since.
+    pub(super) fn forget_node_read(&mut self) {
+        self.read = None;
     }
 
     pub(super) fn observe_host_read(&mut self, read: NodeHostRead) {
@@ -104,6 +125,7 @@ impl NodeRebootMemory {
             others: others.collect(),
             node: self.newest_node(watched),
             read: self.read.clone(),
+            late_ask: self.late_ask.clone(),
             host: NodeHostView::default(),
             estimate: NodeRebootEstimate::default(),
         }
@@ -127,5 +149,13 @@ impl NodeRebootMemory {
             }
         });
         newest.cloned()
+    }
+}
+
+/// Whether an earlier leader may have asked the Node: the attempt is in the status before that.
+fn find_earlier_ask(reboot: &ObservedNodeReboot) -> LateAsk {
+    match reboot.open_attempt() {
+        Some(attempt) if attempt.finished_at.is_none() => LateAsk::Unknown,
+        Some(_) | None => LateAsk::None,
     }
 }

@@ -133,6 +133,9 @@ impl NodeRebootDomain {
             return;
         };
         match (action, end) {
+            (_, CallEnd::Done(NodeRebootAnswer::LateAskBlocked(node))) => {
+                memory.observe_blocked_node(node);
+            }
             (_, CallEnd::Done(NodeRebootAnswer::Reboot(reboot))) => {
                 node_reboot_metrics::record_end(&self.metrics, &seen.own, &reboot);
                 memory.observe_reboot(&reboot);
@@ -143,6 +146,12 @@ impl NodeRebootDomain {
             }
             (NodeRebootAction::PatchHost(_), CallEnd::Changed | CallEnd::Failed(_)) => {
                 memory.forget_host_read();
+            }
+            (NodeRebootAction::BlockLateAsk(_), CallEnd::Changed) => memory.forget_node_read(),
+            (NodeRebootAction::PatchNode(patch), CallEnd::Failed(_))
+                if patch.asks_for(&seen.own) =>
+            {
+                memory.record_unanswered_ask(patch);
             }
             // The watch shows what has changed, and the action is decided again.
             (_, CallEnd::Done(NodeRebootAnswer::Gone) | CallEnd::Changed | CallEnd::Failed(_)) => {}

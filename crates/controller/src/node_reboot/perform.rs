@@ -5,18 +5,19 @@ use std::sync::Arc;
 use dogwatch_core::decision::DecisionEvent;
 use dogwatch_core::name::NodeName;
 use dogwatch_core::node_reboot::{
-    HostKeyPatch, HostKeySnapshot, HostLookup, KeyOwnerRead, NodeHostRead, NodeRebootAction,
-    NodeRebootObserve, NodeRebootReason, NodeRebootSnapshot, NodeRequestPatch, ObservedNodeReboot,
-    RebootNodeRead, is_power_cycle_open,
+    HostKeyPatch, HostKeySnapshot, HostLookup, KeyOwnerRead, LateAskBlock, NodeHostRead,
+    NodeRebootAction, NodeRebootObserve, NodeRebootReason, NodeRebootSnapshot, NodeRebootState,
+    NodeRequestPatch, ObservedNodeReboot, RebootNodeRead, is_power_cycle_open,
 };
 use dogwatch_core::power::HostSnapshot;
-use dogwatch_k8s::ApiErrorKind;
+use dogwatch_core::reboot::ObservedNode;
 use dogwatch_k8s::node_reboot::NodeRebootClient;
+use dogwatch_k8s::{ApiErrorKind, Error};
 use dogwatch_runtime::clock::ProcessClock;
 use dogwatch_runtime::reconcile::{CallEnd, DecisionOf, DomainCalls};
 
 use super::keys::{KeySnapshot, NodeRebootAnswer, NodeRebootFinding};
-use crate::call_end::{call_end_of, event_end_of};
+use crate::call_end::{call_end_of, event_end_of, pruned_status_event, status_end_of};
 
 pub(super) struct NodeRebootCalls {
     pub(super) client: NodeRebootClient,
@@ -93,10 +94,10 @@ impl NodeRebootCalls {
             NodeRebootAction::AddFinalizer => client.write_finalizer(own, true).await,
             NodeRebootAction::RemoveFinalizer => client.write_finalizer(own, false).await,
             NodeRebootAction::WriteStatus(status) => {
-                let (conditions, now) = (&decision.report.conditions, self.clock.now());
-                client.write_status(own, status, conditions, now).await
+                return self.write_status(seen, decision, status).await;
             }
             NodeRebootAction::PatchNode(patch) => return self.patch_node(own, patch).await,
+            NodeRebootAction::BlockLateAsk(block) => return self.block_late_ask(block).await,
             NodeRebootAction::PatchHost(patch) if patch.value.is_some() => {
                 return self.put_host_key(own, patch).await;
             }
@@ -107,6 +108,23 @@ impl NodeRebootCalls {
             }
         };
         call_end_of(written.map(|reboot| NodeRebootAnswer::Reboot(Arc::new(reboot))))
+    }
+
+    async fn write_status(
+        &self,
+        seen: &NodeRebootSnapshot,
+        decision: &DecisionOf<Self>,
+        status: &NodeRebootState,
+    ) -> CallEnd<NodeRebootAnswer> {
+        let (own, conditions) = (&seen.own, &decision.report.conditions);
+        let now = self.clock.now();
+        let wrote = self.client.write_status(own, status, conditions, now).await;
+        if let Some(event) = pruned_status_event(&wrote) {
+            // An Event that is not written is tried again with the status.
+            let written = self.client.write_event(own, &event, now).await;
+            let _ = event_end_of(written, &own.name, &event);
+        }
+        status_end_of(wrote.map(|reboot| NodeRebootAnswer::Reboot(Arc::new(reboot))))
     }
 
     async fn read_node(&self, node: &NodeName) -> RebootNodeRead {
@@ -184,14 +202,8 @@ impl NodeRebootCalls {
         match self.client.patch_request(patch).await {
             // The Node changes all the time; it is decided anew, at once and with the newest one.
             Err(error) if error.kind() == ApiErrorKind::Conflict => {
-                let newest = self.client.read_node(&patch.node).await;
-                if let Ok(Some(node)) = &newest
-                    && patch.is_decided_on(node)
-                {
-                    // Nothing has changed: an admission webhook refuses with 409, too.
-                    return CallEnd::Failed(error.error_chain());
-                }
-                call_end_of(newest.map(NodeRebootAnswer::Node))
+                let is_same = |node: &ObservedNode| patch.is_decided_on(node);
+                self.read_changed_node(&patch.node, is_same, &error).await
             }
             // If another writer removes the annotation, a success here would ask for ever.
             Ok(Some(node)) if node.request.get() != patch.request.as_ref() => CallEnd::Failed(
@@ -199,6 +211,38 @@ impl NodeRebootCalls {
             ),
             answer => call_end_of(answer.map(NodeRebootAnswer::Node)),
         }
+    }
+
+    /// A late request that has arrived meanwhile is on the newest Node.
+    async fn block_late_ask(&self, block: &LateAskBlock) -> CallEnd<NodeRebootAnswer> {
+        match self.client.block_late_ask(block).await {
+            Err(error) if error.kind() == ApiErrorKind::Conflict => {
+                let is_same = |node: &ObservedNode| block.is_decided_on(node);
+                self.read_changed_node(&block.node, is_same, &error).await
+            }
+            // A webhook may have removed the annotation.
+            Ok(Some(node)) if block.is_decided_on(&node) => CallEnd::Failed(
+                "the API server did not keep annotation dogwatch.dev/request-withdrawn".into(),
+            ),
+            answer => call_end_of(answer.map(NodeRebootAnswer::LateAskBlocked)),
+        }
+    }
+
+    /// Reads the Node after a patch was answered with 409.
+    async fn read_changed_node(
+        &self,
+        node: &NodeName,
+        is_same: impl Fn(&ObservedNode) -> bool,
+        error: &Error,
+    ) -> CallEnd<NodeRebootAnswer> {
+        let newest = self.client.read_node(node).await;
+        if let Ok(Some(node)) = &newest
+            && is_same(node)
+        {
+            // Nothing has changed: an admission webhook refuses with 409, too.
+            return CallEnd::Failed(error.error_chain());
+        }
+        call_end_of(newest.map(NodeRebootAnswer::Node))
     }
 }
 

@@ -12,7 +12,7 @@ use dogwatch_runtime::clock::ProcessClock;
 use dogwatch_runtime::reconcile::{CallEnd, DomainCalls};
 
 use super::NodeRebootCarrier;
-use crate::call_end::{call_end_of, event_end_of};
+use crate::call_end::{call_end_of, event_end_of, pruned_status_event, status_end_of};
 
 const NOBODY_CARRIES: &str =
     "this controller carries no NodeReboots: its components include neither healer nor remediation";
@@ -102,7 +102,11 @@ impl ScheduleCalls {
             .client
             .write_status(&seen.schedule, status, conditions, now);
         let wrote = write.await;
-        call_end_of(wrote.map(|schedule| ScheduleAnswer::Schedule(Box::new(schedule))))
+        if let Some(event) = pruned_status_event(&wrote) {
+            // An Event that is not written is tried again with the status.
+            let _ = self.report_event(seen, &event).await;
+        }
+        status_end_of(wrote.map(|schedule| ScheduleAnswer::Schedule(Box::new(schedule))))
     }
 
     async fn create_node_reboot(&self, draft: &NodeRebootDraft) -> CallEnd<ScheduleAnswer> {

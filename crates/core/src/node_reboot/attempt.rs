@@ -9,7 +9,7 @@ use super::ending;
 use super::following;
 use super::host_release;
 use super::reason::NodeRebootReason;
-use super::request::lists_reboot;
+use super::request::{LateAskBlock, lists_reboot};
 use super::snapshot::{NodeRebootSnapshot, RebootNodeRead};
 use super::types::{NodeRebootPlan, ObservedNodeReboot};
 use crate::Now;
@@ -119,7 +119,7 @@ fn decide_open_attempt(case: RebootCase<'_>, attempt: &RebootAttemptStatus) -> N
         NodeTrace::Serving(record) => following::follow_record(case, attempt, record),
         NodeTrace::Asked => following::follow_waiting(case, attempt),
         NodeTrace::Ended(last) => ending::take_outcome(case, attempt, last),
-        NodeTrace::Nothing => decide_without_trace(case, attempt),
+        NodeTrace::Nothing => block_late_ask(case, decide_without_trace(case, attempt)),
     }
 }
 
@@ -207,4 +207,19 @@ fn decide_without_trace(case: RebootCase<'_>, attempt: &RebootAttemptStatus) -> 
     }
     let (reason, text) = (end.cause.reason, end.cause.message);
     NodeRebootStep::read_node(case.seen, reason, text, case.now)
+}
+
+/// Before an attempt ends of which the Node shows nothing, makes a request fail that may still be on its
+/// way: it would be served although its NodeReboot has ended, or is gone.
+fn block_late_ask(case: RebootCase<'_>, step: NodeRebootStep) -> NodeRebootStep {
+    let attempt = step.status.attempts.last();
+    let is_over = attempt.is_some_and(|attempt| attempt.finished_at.is_some());
+    let was_asked = case.own.status.phase > NodeRebootPhase::Pending;
+    if !is_over || was_asked || !case.seen.late_ask.may_reach(case.node) {
+        return step;
+    }
+    let block = LateAskBlock::new(case.node, case.own, case.now.wall);
+    let text = "makes sure that a request which the Node has not answered does not reach it later";
+    let reason = NodeRebootReason::Withdrawing;
+    NodeRebootStep::new(case.own, NextStep::BlockLateAsk(block), reason, text)
 }

@@ -8,7 +8,7 @@ use super::following::can_withdraw;
 use super::host_key::HostKeyPatch;
 use super::reason::NodeRebootReason;
 use super::report;
-use super::request::{NodeRequestPatch, withdraw_patch};
+use super::request::{LateAskBlock, NodeRequestPatch, withdraw_patch};
 use super::snapshot::{HostLookup, MAX_READ_AGE, NodeRebootSnapshot};
 use super::types::{NodeRebootState, ObservedNodeReboot};
 use crate::Now;
@@ -27,6 +27,8 @@ pub enum NodeRebootAction {
     WriteStatus(Box<NodeRebootState>),
     /// Change what the Node is asked for.
     PatchNode(Box<NodeRequestPatch>),
+    /// Make a request that may still be on its way to the Node fail.
+    BlockLateAsk(Box<LateAskBlock>),
     /// Put our key on the host, or take it away.
     PatchHost(Box<HostKeyPatch>),
     /// Delete the NodeReboot: the time after its end is over.
@@ -62,6 +64,7 @@ pub(super) enum NextStep {
     /// The attempt in the status begins; the finalizer comes before it.
     Start,
     Patch(NodeRequestPatch),
+    BlockLateAsk(LateAskBlock),
     /// The host must be read afresh.
     ReadHost(HostLookup),
     PatchHost(HostKeyPatch),
@@ -117,6 +120,11 @@ pub fn decide(seen: &NodeRebootSnapshot, now: Now) -> NodeRebootDecision {
                 .actions
                 .push(NodeRebootAction::PatchNode(Box::new(patch)));
         }
+        NextStep::BlockLateAsk(block) => {
+            decision
+                .actions
+                .push(NodeRebootAction::BlockLateAsk(Box::new(block)));
+        }
         NextStep::PatchHost(patch) => {
             decision
                 .actions
@@ -142,6 +150,10 @@ fn decide_final(seen: &NodeRebootSnapshot, now: Now) -> NodeRebootDecision {
             let withdrawal = NodeRebootAction::PatchNode(Box::new(late));
             decision.actions.push(withdrawal);
         }
+        decision.wake = Some(WakeTime {
+            at: now.mono + SCHEDULE_CLOCK_CHECK_INTERVAL,
+            why: "the end of what a late request began",
+        });
         return decision;
     }
     if own.has_finalizer {

@@ -43,8 +43,9 @@ pub use host_key::{
     is_power_cycle_open,
 };
 pub use reason::NodeRebootReason;
-pub use request::NodeRequestPatch;
+pub use request::{LateAskBlock, NodeRequestPatch};
 pub use snapshot::{
-    HostLookup, NodeHostPower, NodeHostRead, NodeHostView, NodeRebootSnapshot, RebootNodeRead,
+    HostLookup, LateAsk, NodeHostPower, NodeHostRead, NodeHostView, NodeRebootSnapshot,
+    RebootNodeRead,
 };
 pub use types::{NodeRebootPlan, NodeRebootState, ObservedNodeReboot, SuccessPlan};

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use dogwatch_api::node_reboot::RebootMethod;
+use jiff::Timestamp;
 
 use super::types::{NodeRebootPlan, ObservedNodeReboot};
 use crate::name::NodeName;
@@ -40,6 +41,35 @@ impl NodeRequestPatch {
             resource_version: node.resource_version.clone(),
             request,
         }
+    }
+}
+
+/// A write of the Node that changes nothing that anybody acts on: a request that was sent for this or
+/// an older version of the Node fails from then on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LateAskBlock {
+    pub node: NodeName,
+    pub uid: String,
+    /// The Node's version that is written.
+    pub resource_version: String,
+    /// The value of annotation `dogwatch.dev/request-withdrawn`. A write without a change makes no new
+    /// version.
+    pub text: String,
+}
+
+impl LateAskBlock {
+    pub(super) fn new(node: &ObservedNode, own: &ObservedNodeReboot, now: Timestamp) -> Self {
+        Self {
+            node: node.name.clone(),
+            uid: node.uid.clone(),
+            resource_version: node.resource_version.clone(),
+            text: format!("{} at {now}", writer_mark(&own.name)),
+        }
+    }
+
+    /// Whether it was decided on this very version of the Node.
+    pub fn is_decided_on(&self, node: &ObservedNode) -> bool {
+        (&self.uid, &self.resource_version) == (&node.uid, &node.resource_version)
     }
 }
 

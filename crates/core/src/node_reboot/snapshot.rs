@@ -23,10 +23,33 @@ pub struct NodeRebootSnapshot {
     pub node: Option<Arc<ObservedNode>>,
     /// A read of the Node that was sent after `own` had its present version.
     pub read: Option<RebootNodeRead>,
+    /// Whether a request that was sent to the Node without an answer may still arrive.
+    pub late_ask: LateAsk,
     /// The Node's host, as far as a power cycle needs it.
     pub host: NodeHostView,
     /// What the planner says about the Node.
     pub estimate: NodeRebootEstimate,
+}
+
+/// A patch that asks the Node, and that may still arrive although nobody waits for its answer.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum LateAsk {
+    #[default]
+    None,
+    /// It was sent for this version of the Node, and fails on any other.
+    ForVersion(String),
+    /// An earlier leader may have sent one.
+    Unknown,
+}
+
+impl LateAsk {
+    pub(super) fn may_reach(&self, node: &ObservedNode) -> bool {
+        match self {
+            LateAsk::None => false,
+            LateAsk::ForVersion(version) => *version == node.resource_version,
+            LateAsk::Unknown => true,
+        }
+    }
 }
 
 /// What is known of a Node's host.

@@ -8,7 +8,9 @@ use dogwatch_core::Now;
 use dogwatch_core::condition::DesiredCondition;
 use dogwatch_core::decision::DecisionEvent;
 use dogwatch_core::name::NodeName;
-use dogwatch_core::node_reboot::{NodeRebootState, NodeRequestPatch, ObservedNodeReboot};
+use dogwatch_core::node_reboot::{
+    LateAskBlock, NodeRebootState, NodeRequestPatch, ObservedNodeReboot,
+};
 use dogwatch_core::reboot::ObservedNode;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{DeleteParams, Patch, Preconditions};
@@ -21,6 +23,7 @@ use crate::error::{Error, with_timeout};
 use crate::event::{EventDraft, EventName};
 use crate::field_manager::patch_params_for;
 use crate::node::{get_node, observed_node};
+use crate::status_write::{StatusWriteError, check_kept_status};
 
 /// Events about cluster-scoped objects are in this namespace, as Kubernetes' own are.
 const EVENT_NAMESPACE: &str = "default";
@@ -66,6 +69,23 @@ impl NodeRebootClient {
         Ok(convert_node(&answer))
     }
 
+    /// Gives the Node a new version, so that a request which was sent for an older one fails. Returns the
+    /// Node as written.
+    pub async fn block_late_ask(
+        &self,
+        block: &LateAskBlock,
+    ) -> Result<Option<Arc<ObservedNode>>, Error> {
+        let nodes: Api<Node> = Api::all(self.client.clone());
+        let params = patch_params_for(CONTROLLER);
+        let body = Patch::Merge(json!({ "metadata": {
+            "uid": block.uid,
+            "resourceVersion": block.resource_version,
+            "annotations": { annotation::REQUEST_WITHDRAWN: block.text },
+        }}));
+        let answer = with_timeout(nodes.patch(block.node.as_str(), &params, &body)).await?;
+        Ok(convert_node(&answer))
+    }
+
     /// Adds our finalizer, or removes it. Returns the NodeReboot as written.
     pub async fn write_finalizer(
         &self,
@@ -79,17 +99,21 @@ impl NodeRebootClient {
     }
 
     /// Returns the NodeReboot as written.
+    ///
+    /// # Errors
+    /// Also [`StatusWriteError::Pruned`] if not all of the status was kept.
     pub async fn write_status(
         &self,
         own: &ObservedNodeReboot,
         status: &NodeRebootState,
         conditions: &[DesiredCondition],
         now: Now,
-    ) -> Result<ObservedNodeReboot, Error> {
-        let body = Patch::Merge(status_patch(own, status, conditions, now.wall));
-        let params = patch_params_for(CONTROLLER);
+    ) -> Result<ObservedNodeReboot, StatusWriteError> {
+        let patch = status_patch(own, status, conditions, now.wall);
+        let (params, body) = (patch_params_for(CONTROLLER), Patch::Merge(&patch));
         let objects = self.object_api();
         let answer = with_timeout(objects.patch_status(&own.name, &params, &body)).await?;
+        check_kept_status(&patch, &answer.status)?;
         Ok(convert_node_reboot(&answer))
     }
 

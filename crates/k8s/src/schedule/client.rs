@@ -22,6 +22,7 @@ use crate::error::{self, Error, with_timeout};
 use crate::event::{EventDraft, EventName};
 use crate::field_manager::patch_params_for;
 use crate::host::HostObject;
+use crate::status_write::{StatusWriteError, check_kept_status};
 
 #[derive(Clone)]
 pub struct ScheduleClient {
@@ -147,19 +148,21 @@ impl ScheduleClient {
     ///
     /// # Errors
     /// [`ApiErrorKind::Conflict`](error::ApiErrorKind::Conflict) if it has changed,
-    /// [`ApiErrorKind::NotFound`](error::ApiErrorKind::NotFound) if it is gone.
+    /// [`ApiErrorKind::NotFound`](error::ApiErrorKind::NotFound) if it is gone;
+    /// [`StatusWriteError::Pruned`] if not all of the status was kept.
     pub async fn write_status(
         &self,
         schedule: &Schedule,
         status: &ScheduleStatus,
         conditions: &[DesiredCondition],
         now: Now,
-    ) -> Result<Schedule, Error> {
+    ) -> Result<Schedule, StatusWriteError> {
         let schedules: Api<ScheduleObject> =
             Api::namespaced(self.client.clone(), &schedule.name.namespace);
-        let body = Patch::Merge(status_patch(schedule, status, conditions, now.wall));
-        let name = &schedule.name.name;
+        let patch = status_patch(schedule, status, conditions, now.wall);
+        let (name, body) = (&schedule.name.name, Patch::Merge(&patch));
         let answer = with_timeout(schedules.patch_status(name, &patch_params(), &body)).await?;
+        check_kept_status(&patch, &answer.status)?;
         Ok(convert_schedule(&answer, &self.home))
     }
 

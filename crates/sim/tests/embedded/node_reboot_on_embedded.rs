@@ -1,12 +1,15 @@
 //! The cases of NodeReboots on the embedded API server with a paused clock, and the cases that need
 //! its faults.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use dogwatch_kubesim::api::{ApiServer, ApiVerb, FaultEffect, RequestInfo};
 use serde_json::json;
 
 use crate::node_reboot_cases;
 use crate::node_reboot_cases::world::World;
-use crate::support::embedded::{clock_from, die_at, server_from};
+use crate::support::embedded::{clock_from, die_at, fail, server_from};
 
 async fn world() -> (ApiServer, World) {
     let epoch = "2026-03-01T00:00:00Z".parse().unwrap();
@@ -77,4 +80,37 @@ async fn a_request_reaches_its_node_at_once() {
     }
     let took = begun.elapsed();
     assert!(took < std::time::Duration::from_millis(50), "{took:?}");
+}
+
+/// Whoever has cancelled or deleted it must not see the node drained afterwards.
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_late_does_not_reach_its_node_after_the_end() {
+    for is_deleted in [false, true] {
+        let (server, world) = world().await;
+        world.make_node("n1").await;
+        let is_first = AtomicBool::new(true);
+        let late = FaultEffect::DelayRequest(Duration::from_secs(40));
+        fail(&server, late, move |request| {
+            let is_ask = is_write(request) && request.resource == "nodes";
+            is_ask && is_first.swap(false, Ordering::Relaxed)
+        });
+        let _leader = world.leader();
+        world.ask("a", json!({})).await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        if is_deleted {
+            world.delete("a").await;
+        } else {
+            world.cancel("a").await;
+        }
+        let end = tokio::time::Instant::now() + Duration::from_mins(2);
+        while tokio::time::Instant::now() < end {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            assert_eq!(world.request().await, None, "{is_deleted}");
+        }
+        if is_deleted {
+            assert!(!world.exists("a").await);
+        } else {
+            assert_eq!(world.succeeded("a").await, "False Cancelled");
+        }
+    }
 }

@@ -2,11 +2,13 @@
 //! its faults, or days to pass.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use dogwatch_kubesim::api::{ApiServer, ApiVerb, FaultEffect, RequestInfo};
 use jiff::{SignedDuration, Timestamp};
+use kube::api::PatchParams;
 use serde_json::json;
 
 use crate::schedule_cases;
@@ -286,4 +288,39 @@ async fn a_quiet_schedule_makes_no_calls_and_its_controller_writes_what_stands_t
         .iter()
         .filter(|entry| entry.user == "leader" && entry.verb != Some(ApiVerb::Watch));
     assert_eq!(calls.count(), 0);
+}
+
+/// The CustomResourceDefinition is of an older version.
+#[tokio::test(start_paused = true)]
+async fn a_status_field_that_the_definition_drops_is_said_and_not_written_at_full_speed() {
+    let (server, world) = world().await;
+    let kinds: kube::Api<
+        k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    > = kube::Api::all(world.client.clone());
+    let mut older = dogwatch_api::reboot_schedule::schedule_crd();
+    let status = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties";
+    let fields = older.pointer_mut(status).unwrap().as_object_mut().unwrap();
+    fields.remove("specSince").unwrap();
+    let body = kube::api::Patch::Merge(json!({ "spec": older["spec"] }));
+    let (name, params) = (
+        dogwatch_api::reboot_schedule::CRD_NAME,
+        PatchParams::default(),
+    );
+    kinds.patch(name, &params, &body).await.unwrap();
+    let writes = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&writes);
+    server.set_faults(move |request| {
+        let is_counted = is_write(request) && request.resource == "rebootschedules";
+        count.fetch_add(u32::from(is_counted), Ordering::Relaxed);
+        Vec::new()
+    });
+    let far = world.at(SignedDuration::from_hours(24));
+    let spec = json!({ "at": far.to_string(), "nodes": { "names": ["n1"] } });
+    world.make_schedule(&world.home, "some", &spec).await;
+    let _leader = world.leader();
+    tokio::time::sleep(Duration::from_mins(5)).await;
+    let writes = writes.load(Ordering::Relaxed);
+    assert!((2..30).contains(&writes), "{writes}");
+    let warning = ("Warning".to_owned(), "CRDDropsStatus".to_owned());
+    assert!(world.said(&world.home, "some").await.contains(&warning));
 }

@@ -2,7 +2,7 @@
 
 use dogwatch_api::node_reboot::{NodeRebootPhase, RebootMethod};
 
-use super::super::is_past_joining;
+use super::super::{LateAsk, is_past_joining};
 use super::kit::*;
 use crate::reboot::{ParsedAnnotation, RebootOutcome};
 
@@ -52,6 +52,50 @@ fn a_request_that_reaches_the_node_after_the_end_is_taken_back() {
     world.settle();
     let node = world.node.as_ref().unwrap();
     assert_eq!(node.request, ParsedAnnotation::Absent);
+}
+
+/// The first request is under way for the Node's present version, or a leader that died may have sent it.
+#[test]
+fn before_the_end_a_request_that_may_still_arrive_is_made_to_fail() {
+    for is_known in [true, false] {
+        for is_deleted in [true, false] {
+            let mut world = World::with_reboot("a", plan(RebootMethod::Reboot));
+            world.lead("a", 2, false);
+            assert_eq!(world.reboots["a"].status.attempts.len(), 1);
+            let sent_for = world.node.as_ref().unwrap().resource_version.clone();
+            world.late_ask = if is_known {
+                LateAsk::ForVersion(sent_for.clone())
+            } else {
+                LateAsk::Unknown
+            };
+            if is_deleted {
+                world.delete("a");
+            } else {
+                world.cancel("a");
+            }
+            world.settle();
+            if is_deleted {
+                assert!(world.reboots.is_empty());
+            } else {
+                assert_eq!(world.succeeded("a"), "False Cancelled");
+            }
+            let node = world.node.as_ref().unwrap();
+            assert_ne!(node.resource_version, sent_for, "it could still land");
+            assert_eq!(node.request, ParsedAnnotation::Absent);
+        }
+    }
+}
+
+#[test]
+fn a_request_that_the_node_has_outrun_needs_no_write() {
+    let mut world = World::with_reboot("a", plan(RebootMethod::Reboot));
+    world.lead("a", 2, false);
+    world.late_ask = LateAsk::ForVersion("older".into());
+    let before = world.node.clone();
+    world.cancel("a");
+    world.settle();
+    assert_eq!(world.succeeded("a"), "False Cancelled");
+    assert_eq!(world.node, before);
 }
 
 #[test]

@@ -74,6 +74,7 @@ pub struct World {
     /// How many reboots served each NodeReboot, by its UID.
     pub served: BTreeMap<String, u32>,
     pub host: HostKit,
+    pub late_ask: LateAsk,
     pub estimate: NodeRebootEstimate,
 }
 
@@ -89,6 +90,7 @@ impl World {
             boots: 0,
             served: BTreeMap::new(),
             host: HostKit::none(),
+            late_ask: LateAsk::None,
             estimate: NodeRebootEstimate::NotMade,
         }
     }
@@ -183,6 +185,7 @@ impl World {
             others: others.cloned().map(Arc::new).collect(),
             node: node.clone().map(Arc::new),
             read: None,
+            late_ask: self.late_ask.clone(),
             host: self.host.view(is_concerned),
             estimate: self.estimate.clone(),
         })
@@ -260,6 +263,9 @@ impl World {
         if let NodeRebootAction::PatchNode(patch) = action {
             return (is_current || !patch.asks_for(&seen.own)) && self.patch_node(seen, patch);
         }
+        if let NodeRebootAction::BlockLateAsk(block) = action {
+            return self.block_late_ask(block);
+        }
         if !is_current {
             return false;
         }
@@ -274,11 +280,23 @@ impl World {
             }
             NodeRebootAction::WriteStatus(status) => self.write_status(seen, decision, status),
             NodeRebootAction::DeleteObject => self.delete(&name),
-            NodeRebootAction::PatchNode(_) | NodeRebootAction::PatchHost(_) => {
+            NodeRebootAction::PatchNode(_)
+            | NodeRebootAction::PatchHost(_)
+            | NodeRebootAction::BlockLateAsk(_) => {
                 unreachable!("handled above")
             }
         }
         true
+    }
+
+    fn block_late_ask(&mut self, block: &LateAskBlock) -> bool {
+        let node = self.node.as_ref();
+        let is_accepted = node.is_some_and(|node| block.is_decided_on(node));
+        if is_accepted {
+            self.change_node(|_| {});
+            self.late_ask = LateAsk::None;
+        }
+        is_accepted
     }
 
     fn write_status(

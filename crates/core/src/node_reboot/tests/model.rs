@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::host_kit::HostKit;
 use super::kit::*;
+use crate::node_reboot::LateAsk;
 use crate::reboot::{ParsedAnnotation, RebootOutcome};
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
@@ -97,6 +98,7 @@ impl World {
                 is_stale,
             } => {
                 let now = (self.node.clone(), self.reboots.clone());
+                self.late_ask = LateAsk::Unknown;
                 self.lead(NAMES[*which], *calls, *is_stale);
                 self.before = now;
             }
