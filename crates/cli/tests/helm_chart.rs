@@ -287,13 +287,18 @@ async fn flags_variables_secrets_and_labels_reach_the_pods() {
 #[tokio::test]
 async fn wrong_values_are_refused_with_their_path_before_anything_is_applied() {
     let helm = without_cluster();
-    let table: [(&str, &[&str], &str); 12] = [
+    let table: [(&str, &[&str], &str); 13] = [
         (
             "1.36.1",
             &["--namespace=kube-system"],
             "a namespace of its own",
         ),
         ("1.36.1", &["--namespace=default"], "a namespace of its own"),
+        (
+            "1.36.1",
+            &["--namespace=kube-system"],
+            "set allowSharedNamespace to true",
+        ),
         ("1.36.1", &["--set=remediation=maybe"], "/remediation"),
         (
             "1.36.1",
@@ -340,6 +345,11 @@ async fn wrong_values_are_refused_with_their_path_before_anything_is_applied() {
     let values = [&IMAGES[..], &["--set=admissionPolicies=off"]].concat();
     let older = helm.template("dogwatch", "1.31.4", &values).await;
     assert!(older.is_success, "{}", older.stderr);
+    // To `helm template`, and so to Argo CD, an upgrade is an installation.
+    let shared = ["--namespace=kube-system", "--set=allowSharedNamespace=true"];
+    let values = [&IMAGES[..], &shared].concat();
+    let shared = helm.template("dogwatch", "1.36.1", &values).await;
+    assert!(shared.is_success, "{}", shared.stderr);
 }
 
 /// All objects of Dogwatch that are on the cluster, except those that kinds make of others.

@@ -1,7 +1,8 @@
 {{- /* What helm cannot install is refused before anything is applied. */}}
 {{- define "dogwatch.checks" -}}
-{{- if and .Release.IsInstall (ne .Values.admissionPolicies "off") (has .Release.Namespace (list "default" "kube-system")) }}
-{{- fail (printf "namespace %s has pods of other software, and Dogwatch's admission policies let no coordinator evict a pod of Dogwatch's own namespace. Give Dogwatch a namespace of its own: --namespace dogwatch --create-namespace" .Release.Namespace) }}
+{{- /* helm template, and so Argo CD, calls every rendering an installation. */}}
+{{- if and .Release.IsInstall (not .Values.allowSharedNamespace) (ne .Values.admissionPolicies "off") (has .Release.Namespace (list "default" "kube-system")) }}
+{{- fail (printf "namespace %s has pods of other software, and Dogwatch's admission policies let no coordinator evict a pod of Dogwatch's own namespace. Give Dogwatch a namespace of its own: --namespace dogwatch --create-namespace. If it is installed here already, and is rendered by helm template or Argo CD, set allowSharedNamespace to true" .Release.Namespace) }}
 {{- end }}
 {{- if and (ne .Values.admissionPolicies "off") (semverCompare "<1.32.0-0" .Capabilities.KubeVersion.Version) }}
 {{- fail (printf "admissionPolicies need Kubernetes 1.32 or later, and this cluster is %s: before 1.32 a token does not name its node, so the policies would refuse every coordinator. Update Kubernetes, or set admissionPolicies to off" .Capabilities.KubeVersion.Version) }}
