@@ -111,7 +111,7 @@ async fn a_right_that_is_missing_is_named_with_the_role_that_has_it() {
         assert!(words.contains(part), "{words}");
     }
     let mut sight = world.sight();
-    sight.until_so(|view| view.errors.len() == 5).await;
+    sight.until_so(|view| view.errors.len() == 6).await;
     assert!(!sight.view().synced, "what may not be read is not known");
     assert!(world.object(HOST, "h").await.metadata.annotations.is_none());
 }

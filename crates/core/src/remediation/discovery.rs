@@ -8,7 +8,7 @@ use super::RemediationReason;
 use super::host_link::{HostRemediationState, LinkIndex, RemediationProblem};
 use super::key::KeyOwner;
 use super::legacy_backup::LegacyBackup;
-use super::machine::ObservedMachine;
+use super::machine::{ObservedMachine, with_cluster_pause};
 use super::node_cluster::{NodeCluster, RemediationCluster};
 use super::record::RemediationRecord;
 use super::request::PowerRequest;
@@ -98,7 +98,10 @@ impl RemediationDiscovery<'_> {
             legacy_backup: None,
             control_plane: machine.control_plane
                 || node.is_some_and(|node| is_control_plane(&node.labels)),
-            machine: Some(Arc::clone(machine)),
+            machine: Some(with_cluster_pause(
+                Arc::clone(machine),
+                &self.index.world.paused_clusters,
+            )),
             request: None,
             host: place.host,
         };
@@ -346,7 +349,9 @@ impl RemediationDiscovery<'_> {
             stored_backup: None,
             host_backup: None,
             legacy_backup: None,
-            machine: target.machine,
+            machine: target
+                .machine
+                .map(|it| with_cluster_pause(it, &self.index.world.paused_clusters)),
             request: Some(Arc::clone(request)),
         };
         self.add_remediation(case);

@@ -82,11 +82,7 @@ fn refuse_unprovisioned(ctx: &RemediationContext<'_>, host: &HostSnapshot) -> Op
 
 /// A pause delays only new keys: a host must not stay off because of it.
 fn refuse_paused(ctx: &RemediationContext<'_>) -> Option<GuardRefusal> {
-    let machine = ctx.case.machine.as_ref().filter(|machine| machine.paused)?;
-    let text = format!(
-        "machine {} has annotation cluster.x-k8s.io/paused",
-        machine.name
-    );
+    let text = ctx.case.describe_pause()?;
     Some(GuardRefusal::new(RemediationReason::Paused, text))
 }
 

@@ -1,6 +1,8 @@
 //! Machines, and the objects that link them to their hosts.
 
+use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
 use crate::condition::CurrentCondition;
 
@@ -77,8 +79,27 @@ pub struct ObservedMachine {
     pub control_plane: bool,
     /// Annotation `cluster.x-k8s.io/paused`: a person or tool wants the Machine left alone.
     pub paused: bool,
+    /// `spec.paused` of its Cluster. No Machine shows it: the discovery of remediations sets it.
+    pub cluster_paused: bool,
     /// The `status.conditions` that Dogwatch writes.
     pub conditions: Vec<CurrentCondition>,
+}
+
+/// The Machine as its Cluster is paused or not.
+pub(super) fn with_cluster_pause(
+    machine: Arc<ObservedMachine>,
+    paused_clusters: &BTreeSet<ObjectName>,
+) -> Arc<ObservedMachine> {
+    let namespace = &machine.name.object.namespace;
+    let cluster = machine.cluster.as_ref();
+    let cluster = cluster.map(|name| ObjectName::new(namespace, name));
+    if cluster.is_none_or(|cluster| !paused_clusters.contains(&cluster)) {
+        return machine;
+    }
+    Arc::new(ObservedMachine {
+        cluster_paused: true,
+        ..Arc::unwrap_or_clone(machine)
+    })
 }
 
 /// A Machine's `spec.infrastructureRef`.

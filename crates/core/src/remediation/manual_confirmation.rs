@@ -54,10 +54,8 @@ fn check_may_begin(case: &Remediation, host: &HostSnapshot) -> Result<(), String
             "has annotation {name} with another value than {subject} would write"
         ));
     }
-    if case.machine.as_ref().is_some_and(|machine| machine.paused) {
-        return Err(format!(
-            "belongs to {subject}, which is paused (annotation cluster.x-k8s.io/paused)"
-        ));
+    if let Some(pause) = case.describe_pause() {
+        return Err(format!("must be off for {subject}, and {pause}"));
     }
     let keyed = case.key.with_key_on(host);
     let mut keys = reboot_annotations(&keyed).into_iter();

@@ -89,8 +89,8 @@ reasons! {
         KubeconfigInvalid(Alarm) = "correct the kubeconfig in the Secret that the message names",
         /// The kubeconfig names another cluster than the Machine's, or the Node is not the Machine's.
         OtherCluster(Alarm) = "correct the kubeconfig in the Secret, or the Machine's status.nodeRef",
-        /// `cluster.x-k8s.io/paused`.
-        Paused(Alarm, Objects) = "remove annotation cluster.x-k8s.io/paused",
+        /// `cluster.x-k8s.io/paused`, or `spec.paused` of the Machine's Cluster.
+        Paused(Alarm, Objects) = "remove annotation cluster.x-k8s.io/paused, or spec.paused of the Cluster that the message names",
         /// The request's spec is invalid, or the cluster does not allow it.
         BadRequest(Alarm, Objects) = "correct the field that the message names",
         /// Another Node of that name exists.

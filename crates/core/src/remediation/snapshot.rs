@@ -1,7 +1,7 @@
 //! The inputs of remediation decisions.
 
 use crate::remediation::RemediationReason;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,6 +27,8 @@ pub struct RemediationSnapshot {
     pub hosts: BTreeMap<HostName, Arc<HostSnapshot>>,
     pub nodes: BTreeMap<NodeName, Arc<ObservedNode>>,
     pub requests: BTreeMap<ObjectName, Arc<PowerRequest>>,
+    /// The Clusters of Cluster API with `spec.paused`.
+    pub paused_clusters: BTreeSet<ObjectName>,
     /// The held `dogwatch-remedy-NODE` Leases, by Node.
     pub leases: BTreeMap<NodeName, HeldRemediationLease>,
     /// Backups of Nodes, by the UID of the host.

@@ -100,4 +100,29 @@ impl Remediation {
             && backup.cluster == self.cluster.name.record_name();
         is_of_node.then_some(&backup.labels)
     }
+
+    /// Why nothing new is begun, if the Machine, its Cluster or the request is paused. Source:
+    /// Cluster API's contract for controllers.
+    pub(super) fn describe_pause(&self) -> Option<String> {
+        let machine = self.machine.as_ref();
+        if let Some(machine) = machine.filter(|machine| machine.paused) {
+            return Some(format!(
+                "machine {} has annotation cluster.x-k8s.io/paused",
+                machine.name
+            ));
+        }
+        if let Some(machine) = machine.filter(|machine| machine.cluster_paused) {
+            return Some(format!(
+                "cluster {}/{} of machine {} is paused (spec.paused)",
+                machine.name.object.namespace,
+                machine.cluster.as_deref().unwrap_or_default(),
+                machine.name
+            ));
+        }
+        let request = self.request.as_ref().filter(|request| request.paused)?;
+        Some(format!(
+            "request {} has annotation cluster.x-k8s.io/paused",
+            request.name
+        ))
+    }
 }

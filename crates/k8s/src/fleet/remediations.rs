@@ -111,6 +111,7 @@ fn build_view(
             machines: seen.machines.clone(),
             infra: seen.infra.clone(),
             requests: seen.requests.clone(),
+            paused_clusters: seen.paused_clusters.clone(),
             hosts: hosts
                 .map(|it| (it.name.clone(), Arc::new(it.clone())))
                 .collect(),

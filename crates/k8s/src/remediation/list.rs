@@ -7,8 +7,8 @@ use kube::api::{DynamicObject, ListParams};
 use kube::{Api, Client};
 
 use super::backup;
-use super::kind::{METAL3_MACHINE, OptionalKind, POWER_REMEDIATION};
-use super::machine::{parse_infra_machine, parse_machine};
+use super::kind::{CLUSTER_API_CLUSTER, METAL3_MACHINE, OptionalKind, POWER_REMEDIATION};
+use super::machine::{ObservedCluster, parse_cluster, parse_infra_machine, parse_machine};
 use super::request::parse_request;
 use super::view::RemediationWatchView;
 use crate::error::{ApiErrorKind, Error, with_timeout};
@@ -21,10 +21,13 @@ pub(crate) async fn read_remediation_objects(
     home: &str,
 ) -> Result<RemediationWatchView, Error> {
     let keep = |object: &_| Arc::new(parse_request(object));
-    let (mut view, requests) = futures::try_join!(
+    let (mut view, requests, clusters) = futures::try_join!(
         read_machine_links(client),
-        list_optional_kind(client, POWER_REMEDIATION, keep)
+        list_optional_kind(client, POWER_REMEDIATION, keep),
+        list_permitted_clusters(client)
     )?;
+    let paused = clusters.into_iter().filter(|it| it.paused);
+    view.paused_clusters = paused.map(|it| it.name).collect();
     let kept = list_kept_backups(client, home).await?.into_iter();
     view.backups = kept.map(|it| (it.host_uid.clone(), it)).collect();
     let requests = requests.into_iter();
@@ -51,6 +54,14 @@ pub(crate) async fn read_machine_links(client: &Client) -> Result<RemediationWat
         synced: true,
         ..RemediationWatchView::default()
     })
+}
+
+/// Clusters that the caller may not list pause nothing.
+async fn list_permitted_clusters(client: &Client) -> Result<Vec<ObservedCluster>, Error> {
+    match list_optional_kind(client, CLUSTER_API_CLUSTER, parse_cluster).await {
+        Err(error) if error.kind() == ApiErrorKind::Forbidden => Ok(Vec::new()),
+        found => found,
+    }
 }
 
 async fn list_kept_backups(client: &Client, home: &str) -> Result<Vec<Arc<StoredBackup>>, Error> {

@@ -20,8 +20,8 @@ const CONTROL_PLANE_LABEL: &str = "cluster.x-k8s.io/control-plane";
 const ROLE_LABEL: &str = "machine.openshift.io/cluster-api-machine-role";
 /// The roles of control-plane machines.
 const CONTROL_PLANE_ROLES: [&str; 2] = ["master", "control-plane"];
-/// Annotation of Cluster API: controllers leave the Machine alone.
-const PAUSED_ANNOTATION: &str = "cluster.x-k8s.io/paused";
+/// Annotation of Cluster API: controllers leave the object alone.
+pub(super) const PAUSED_ANNOTATION: &str = "cluster.x-k8s.io/paused";
 
 /// Converts a Machine of either API. An unreadable link is left out: without a host, nothing is
 /// done, and the status says so.
@@ -42,6 +42,7 @@ pub(super) fn parse_machine(object: &DynamicObject, api: MachineApi) -> Observed
         node: (!node.is_empty()).then_some(node),
         control_plane: is_control_plane(object),
         paused: annotation(PAUSED_ANNOTATION).is_some(),
+        cluster_paused: false,
         conditions: own_conditions(object),
         name: MachineName { api, object: name },
     }
@@ -53,6 +54,20 @@ pub(super) fn parse_infra_machine(object: &DynamicObject) -> InfraMachine {
         uid: object.uid().unwrap_or_default(),
         host: object.annotations().get(BARE_METAL_HOST).cloned(),
         provider_id: provider_id(object),
+    }
+}
+
+/// A Cluster of Cluster API, and whether all that belongs to it is paused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ObservedCluster {
+    pub(super) name: ObjectName,
+    pub(super) paused: bool,
+}
+
+pub(super) fn parse_cluster(object: &DynamicObject) -> ObservedCluster {
+    ObservedCluster {
+        name: object_name(object),
+        paused: object.data["spec"]["paused"] == Value::Bool(true),
     }
 }
 

@@ -15,6 +15,7 @@
 //!
 //! Source: specification §4.
 
+mod apply_event;
 mod backup;
 mod client;
 mod event;

@@ -13,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 
-use super::machine::object_name;
+use super::machine::{PAUSED_ANNOTATION, object_name};
 use super::status;
 use crate::workload_cluster::CLUSTER_NAME_LABEL;
 
@@ -40,6 +40,7 @@ pub(super) fn parse_request(object: &DynamicObject) -> PowerRequest {
         machine_uid,
         cluster: object.labels().get(CLUSTER_NAME_LABEL).cloned(),
         timed_out: annotation(NHC_TIMED_OUT).is_some(),
+        paused: annotation(PAUSED_ANNOTATION).is_some(),
         strategy,
         status: status.unwrap_or_default(),
         name,

@@ -1,6 +1,6 @@
 //! The remediator's view of Machines, requests and backups.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use dogwatch_core::remediation::{
@@ -13,6 +13,8 @@ pub struct RemediationWatchView {
     pub machines: BTreeMap<MachineName, Arc<ObservedMachine>>,
     pub infra: BTreeMap<ObjectName, Arc<InfraMachine>>,
     pub requests: BTreeMap<ObjectName, Arc<PowerRequest>>,
+    /// The Clusters of Cluster API with `spec.paused`.
+    pub paused_clusters: BTreeSet<ObjectName>,
     /// Backups of deleted Nodes, by the host's UID. Empty if backups are not watched.
     pub backups: BTreeMap<String, Arc<StoredBackup>>,
     /// Each kind was listed, or is not installed. Before that, an object that is missing here may

@@ -1,6 +1,6 @@
-//! Watches Machines, Metal3Machines, requests and backups.
+//! Watches Machines, Metal3Machines, the pauses of Clusters, requests and backups.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,14 +11,17 @@ use dogwatch_core::remediation::{
 use futures::FutureExt as _;
 use kube::Client;
 
+use super::apply_event::{apply_backup_event, apply_cluster_event, apply_object_event};
 use super::backup::{self, BackupEntry};
 use super::kind::{
-    CLUSTER_API_MACHINE, METAL3_MACHINE, OPENSHIFT_MACHINE, OptionalKind, POWER_REMEDIATION,
+    CLUSTER_API_CLUSTER, CLUSTER_API_MACHINE, METAL3_MACHINE, OPENSHIFT_MACHINE, OptionalKind,
+    POWER_REMEDIATION,
 };
-use super::machine::{parse_infra_machine, parse_machine};
+use super::machine::{ObservedCluster, parse_cluster, parse_infra_machine, parse_machine};
 use super::optional_watch::{OptionalWatch, OptionalWatchEvent};
 use super::request::parse_request;
 use super::view::RemediationWatchView;
+use crate::error::ApiErrorKind;
 use crate::informer::{InformerEvent, JitterFunction, KindInformer, KindRecheck};
 use crate::paged::TrimmedObject;
 use crate::watch::ObjectSelection;
@@ -31,6 +34,7 @@ pub struct RemediationWatch {
     openshift: OptionalWatch<Arc<ObservedMachine>>,
     cluster_api: OptionalWatch<Arc<ObservedMachine>>,
     infra: OptionalWatch<Arc<InfraMachine>>,
+    clusters: OptionalWatch<ObservedCluster>,
     requests: OptionalWatch<Arc<PowerRequest>>,
     /// Backups of deleted Nodes; `None`: not watched.
     backups: Option<KindInformer<String, Option<Arc<StoredBackup>>>>,
@@ -42,6 +46,7 @@ pub struct RemediationWatch {
 enum RemediationWatchChange {
     Machine(MachineApi, OptionalWatchEvent<Arc<ObservedMachine>>),
     Infra(OptionalWatchEvent<Arc<InfraMachine>>),
+    Cluster(OptionalWatchEvent<ObservedCluster>),
     Request(OptionalWatchEvent<Arc<PowerRequest>>),
     Backup(InformerEvent<String, Option<Arc<StoredBackup>>>),
 }
@@ -87,12 +92,20 @@ impl RemediationWatch {
             Arc::clone(&jitter),
             keep,
         );
+        let clusters = OptionalWatch::new(
+            client.clone(),
+            CLUSTER_API_CLUSTER,
+            again,
+            Arc::clone(&jitter),
+            parse_cluster,
+        );
         let keep = |object: &_| Arc::new(parse_request(object));
         let requests = OptionalWatch::new(client, POWER_REMEDIATION, again, jitter, keep);
         Self {
             openshift,
             cluster_api,
             infra,
+            clusters,
             requests,
             backups,
             known: BTreeSet::new(),
@@ -116,6 +129,7 @@ impl RemediationWatch {
             (OPENSHIFT_MACHINE, self.openshift.is_connected()),
             (CLUSTER_API_MACHINE, self.cluster_api.is_connected()),
             (METAL3_MACHINE, self.infra.is_connected()),
+            (CLUSTER_API_CLUSTER, self.clusters.is_connected()),
             (POWER_REMEDIATION, self.requests.is_connected()),
         ];
         let backups = self.backups.as_ref().map(KindInformer::is_connected);
@@ -144,6 +158,7 @@ impl RemediationWatch {
             biased;
             told = self.requests.next_event() => RemediationWatchChange::Request(told),
             event = next_backup_event(&mut self.backups) => RemediationWatchChange::Backup(event),
+            told = self.clusters.next_event() => RemediationWatchChange::Cluster(told),
             told = self.infra.next_event() => RemediationWatchChange::Infra(told),
             told = self.cluster_api.next_event() => RemediationWatchChange::Machine(MachineApi::ClusterApi, told),
             told = self.openshift.next_event() => RemediationWatchChange::Machine(MachineApi::OpenShift, told),
@@ -174,6 +189,11 @@ impl RemediationWatch {
                     apply_object_event(&mut view.infra, told, |it| it.name.clone(), |_| true);
                 (METAL3_MACHINE.full_name, news, is_another)
             }
+            RemediationWatchChange::Cluster(told) => {
+                let news = KindNews::of_cluster_event(&told);
+                let is_another = apply_cluster_event(&mut view.paused_clusters, told);
+                (CLUSTER_API_CLUSTER.full_name, news, is_another)
+            }
             RemediationWatchChange::Request(told) => {
                 let news = KindNews::of_event(&told);
                 let is_another =
@@ -194,6 +214,7 @@ impl RemediationWatch {
 
     /// Applies news of the kind itself. Returns whether the view changed.
     fn record_kind_news(&mut self, name: &'static str, news: KindNews) -> bool {
+        let count_kinds = ALL_KINDS.len() + usize::from(self.backups.is_some());
         let view = &mut self.view;
         let before = view.synced;
         let is_another = match news {
@@ -213,17 +234,23 @@ impl RemediationWatch {
             KindNews::Failed(words) => {
                 return view.errors.insert(name, words.clone()) != Some(words);
             }
+            KindNews::Denied(words) => {
+                let is_first = self.known.insert(name);
+                view.synced = self.known.len() == count_kinds;
+                return (view.errors.insert(name, words.clone()) != Some(words)) | is_first;
+            }
         };
-        view.synced = self.known.len() == ALL_KINDS.len() + usize::from(self.backups.is_some());
+        view.synced = self.known.len() == count_kinds;
         let has_passed = view.errors.remove(name).is_some();
         has_passed || is_another || view.synced != before
     }
 }
 
-const ALL_KINDS: [OptionalKind; 4] = [
+const ALL_KINDS: [OptionalKind; 5] = [
     OPENSHIFT_MACHINE,
     CLUSTER_API_MACHINE,
     METAL3_MACHINE,
+    CLUSTER_API_CLUSTER,
     POWER_REMEDIATION,
 ];
 
@@ -235,6 +262,8 @@ enum KindNews {
     NotInstalled,
     Seen,
     Failed(String),
+    /// May not be read, and is not waited for.
+    Denied(String),
 }
 
 impl KindNews {
@@ -244,6 +273,21 @@ impl KindNews {
             OptionalWatchEvent::Put(_) | OptionalWatchEvent::Gone(_) => KindNews::Seen,
             OptionalWatchEvent::NotInstalled => KindNews::NotInstalled,
             OptionalWatchEvent::Failed(error) => KindNews::Failed(error.error_chain()),
+        }
+    }
+
+    /// The rights of an older version do not include Clusters. Their pause then has no effect, as in
+    /// that version; a failed machine is not left alone because of it.
+    fn of_cluster_event<T>(told: &OptionalWatchEvent<T>) -> Self {
+        match told {
+            OptionalWatchEvent::Failed(error) if error.kind() == ApiErrorKind::Forbidden => {
+                KindNews::Denied(error.error_chain())
+            }
+            OptionalWatchEvent::All(..)
+            | OptionalWatchEvent::Put(_)
+            | OptionalWatchEvent::Gone(_)
+            | OptionalWatchEvent::NotInstalled
+            | OptionalWatchEvent::Failed(_) => Self::of_event(told),
         }
     }
 
@@ -280,68 +324,4 @@ async fn next_backup_event<V: Send + 'static>(
         Some(backups) => backups.next_event().await,
         None => std::future::pending().await,
     }
-}
-
-/// Returns whether anything changed. An unreadable backup counts as missing: it will be written
-/// over.
-fn apply_backup_event(
-    backups: &mut BTreeMap<String, Arc<StoredBackup>>,
-    event: InformerEvent<String, Option<Arc<StoredBackup>>>,
-) -> bool {
-    match event {
-        InformerEvent::Listed(all) => {
-            let all = all.into_iter();
-            let all = all.filter_map(|(host, kept)| Some((host, kept?)));
-            let before = std::mem::replace(backups, all.collect());
-            before != *backups
-        }
-        InformerEvent::Applied(host, Some(kept)) => put_object(backups, host, kept),
-        InformerEvent::Applied(host, None) | InformerEvent::Deleted(host) => {
-            backups.remove(&host).is_some()
-        }
-        InformerEvent::NotInstalled => !std::mem::take(backups).is_empty(),
-        InformerEvent::Forbidden(_) | InformerEvent::Failed(_) => false,
-    }
-}
-
-/// Applies an event; `is_its` tells whether a name belongs to this kind. Returns whether anything
-/// changed.
-fn apply_object_event<N: Ord + Clone, T: PartialEq>(
-    objects: &mut BTreeMap<N, Arc<T>>,
-    told: OptionalWatchEvent<Arc<T>>,
-    name: impl Fn(&T) -> N,
-    is_its: impl Fn(&N) -> bool,
-) -> bool {
-    match told {
-        OptionalWatchEvent::All(_, all) => {
-            let there: BTreeSet<N> = all.iter().map(|it| name(it)).collect();
-            let before = objects.len();
-            objects.retain(|name, _| !is_its(name) || there.contains(name));
-            let mut is_another = objects.len() != before;
-            for object in all {
-                is_another |= put_object(objects, name(&object), object);
-            }
-            is_another
-        }
-        OptionalWatchEvent::Put(object) => put_object(objects, name(&object), object),
-        OptionalWatchEvent::Gone(object) => objects.remove(&name(&object)).is_some(),
-        OptionalWatchEvent::NotInstalled => {
-            let before = objects.len();
-            objects.retain(|name, _| !is_its(name));
-            objects.len() != before
-        }
-        OptionalWatchEvent::Failed(_) => false,
-    }
-}
-
-fn put_object<N: Ord, T: PartialEq>(
-    objects: &mut BTreeMap<N, Arc<T>>,
-    name: N,
-    object: Arc<T>,
-) -> bool {
-    if objects.get(&name).is_some_and(|known| *known == object) {
-        return false;
-    }
-    objects.insert(name, object);
-    true
 }

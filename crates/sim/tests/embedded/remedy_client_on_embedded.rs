@@ -8,7 +8,7 @@ use dogwatch_kubesim::api::{ApiServer, ApiVerb, Denial, FaultEffect};
 use serde_json::json;
 
 use crate::remedy_client_cases;
-use crate::remedy_client_cases::world::{CAPI, HOME, METAL3_MACHINE, OPENSHIFT, World};
+use crate::remedy_client_cases::world::{CAPI, CLUSTER, HOME, METAL3_MACHINE, OPENSHIFT, World};
 use crate::remedy_client_cases::{owner, record};
 use crate::support::embedded::{asked, fail, server};
 
@@ -55,19 +55,19 @@ async fn many_machines_come_page_by_page_and_nothing_is_asked_again() {
     synced(&mut watch).await;
     assert_eq!(watch.current_view().machines.len(), 600);
     // Three pages of OpenShift's Machines, and one list of each other kind.
-    assert_eq!(asked(&server, "controller", ApiVerb::List), 3 + 4);
+    assert_eq!(asked(&server, "controller", ApiVerb::List), 3 + 5);
     tokio::select! {
         () = watch.wait_for_change() => panic!("{:?}", watch.current_view().errors),
         () = tokio::time::sleep(Duration::from_hours(1)) => {}
     }
-    assert_eq!(asked(&server, "controller", ApiVerb::List), 3 + 4);
+    assert_eq!(asked(&server, "controller", ApiVerb::List), 3 + 5);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_missing_kind_is_looked_for_every_five_minutes_and_no_oftener() {
     let server = server();
     let world = world(&server).await;
-    for kind in [CAPI, METAL3_MACHINE] {
+    for kind in [CAPI, CLUSTER, METAL3_MACHINE] {
         world.take_out(kind).await;
     }
     server.clear_audit_log();
@@ -78,12 +78,13 @@ async fn a_missing_kind_is_looked_for_every_five_minutes_and_no_oftener() {
         let path = "/apis/cluster.x-k8s.io/v1beta2";
         log.iter().filter(|entry| entry.resource == path).count()
     };
-    assert_eq!(looks(), 1);
+    // One for Machines and one for Clusters.
+    assert_eq!(looks(), 2);
     tokio::select! {
         () = watch.wait_for_change() => panic!("{:?}", watch.current_view()),
         () = tokio::time::sleep(Duration::from_secs(3590)) => {}
     }
-    assert_eq!(looks(), 1 + 11);
+    assert_eq!(looks(), 2 + 2 * 11);
 }
 
 #[tokio::test(start_paused = true)]
@@ -95,7 +96,7 @@ async fn what_was_seen_stays_while_the_api_is_away_or_a_right_is_missing() {
     sight.until_so(|view| view.synced).await;
     server.set_partitioned("controller", true);
     server.cut_watches(Some("controller"));
-    sight.until_so(|view| view.errors.len() == 5).await;
+    sight.until_so(|view| view.errors.len() == 6).await;
     assert_eq!(*sight.view().machines[&machine.name], machine);
     server.set_denials(vec![Denial {
         user: Some("controller".into()),
@@ -126,13 +127,35 @@ async fn nothing_is_concluded_from_a_kind_that_may_not_be_read() {
     }]);
     let mut sight = world.sight();
     sight
-        .until_so(|view| view.installed.len() == 3 && view.errors.len() == 1)
+        .until_so(|view| view.installed.len() == 4 && view.errors.len() == 1)
         .await;
     assert!(!sight.view().synced);
     let trouble = &sight.view().errors["metal3machines.infrastructure.cluster.x-k8s.io"];
     assert!(trouble.contains("metal3machines"), "{trouble}");
     server.set_denials(Vec::new());
     sight.until_so(|view| view.synced).await;
+}
+
+/// The rights of an older version do not include Clusters.
+#[tokio::test(start_paused = true)]
+async fn clusters_that_may_not_be_read_stop_no_remediation_and_pause_nothing() {
+    let server = server();
+    let world = world(&server).await;
+    server.set_denials(vec![Denial {
+        user: Some("controller".into()),
+        verb: None,
+        resource: Some("clusters".into()),
+    }]);
+    let paused = json!({ "spec": { "paused": true } });
+    world.make(CLUSTER, "c", paused).await;
+    let mut sight = world.sight();
+    sight.until_so(|view| view.synced).await;
+    assert!(sight.view().paused_clusters.is_empty());
+    assert!(sight.view().errors["clusters.cluster.x-k8s.io"].contains("403"));
+    server.set_denials(Vec::new());
+    sight
+        .until_so(|view| view.paused_clusters.contains(&world.object_name("c")))
+        .await;
 }
 
 #[tokio::test(start_paused = true)]

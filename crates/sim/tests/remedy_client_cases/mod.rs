@@ -29,6 +29,7 @@ macro_rules! every_case {
             machines_of_both_apis_are_seen_from_their_creation_to_their_end
             the_older_version_is_used_where_that_is_all_there_is_and_the_newer_one_once_it_is_not
             what_is_between_a_machine_and_its_host_is_seen_and_so_are_requests
+            a_cluster_that_is_paused_is_seen_until_it_is_not
             a_key_and_its_record_are_put_on_a_host_in_one_write_and_what_others_wrote_stays
             a_word_that_was_said_before_a_key_goes_when_the_key_is_added
             a_key_goes_with_the_word_that_was_given_for_it_and_no_other_key_goes

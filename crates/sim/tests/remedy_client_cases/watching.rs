@@ -5,11 +5,11 @@ use dogwatch_testbed::fixtures;
 use serde_json::json;
 
 use super::world::{
-    CAPI, CAPI_OLD, METAL3_MACHINE, OPENSHIFT, REQUEST, World, capi_spec, definitions,
+    CAPI, CAPI_OLD, CLUSTER, METAL3_MACHINE, OPENSHIFT, REQUEST, World, capi_spec, definitions,
 };
 
 pub async fn kinds_that_come_are_found_and_one_that_is_taken_out_leaves_nothing(world: &World) {
-    for kind in [OPENSHIFT, CAPI, METAL3_MACHINE, REQUEST] {
+    for kind in [OPENSHIFT, CAPI, METAL3_MACHINE, CLUSTER, REQUEST] {
         world.take_out(kind).await;
     }
     let mut sight = world.sight();
@@ -26,7 +26,7 @@ pub async fn kinds_that_come_are_found_and_one_that_is_taken_out_leaves_nothing(
     sight
         .until_so(|view| {
             view.machines.keys().filter(|name| is_mine(name)).count() == 2
-                && view.installed.len() == 4
+                && view.installed.len() == 5
         })
         .await;
     world.take_out(OPENSHIFT).await;
@@ -39,7 +39,7 @@ pub async fn kinds_that_come_are_found_and_one_that_is_taken_out_leaves_nothing(
         })
         .await;
     assert!(sight.view().synced && sight.view().machines.keys().any(is_mine));
-    sight.until_so(|view| view.installed.len() == 3).await;
+    sight.until_so(|view| view.installed.len() == 4).await;
 }
 
 pub async fn machines_of_both_apis_are_seen_from_their_creation_to_their_end(world: &World) {
@@ -160,5 +160,37 @@ pub async fn what_is_between_a_machine_and_its_host_is_seen_and_so_are_requests(
     world.delete(REQUEST, "r").await;
     sight
         .until_so(|view| !view.infra.contains_key(&infra) && !view.requests.contains_key(&request))
+        .await;
+}
+
+pub async fn a_cluster_that_is_paused_is_seen_until_it_is_not(world: &World) {
+    let mut sight = world.sight();
+    sight.until_so(|view| view.synced).await;
+    let name = world.object_name("c");
+    let paused = json!({ "spec": { "paused": true } });
+    world.make(CLUSTER, "c", paused.clone()).await;
+    world.make(CLUSTER, "other", json!({ "spec": {} })).await;
+    sight
+        .until_so(|view| view.paused_clusters.contains(&name))
+        .await;
+    let goes_on = json!({ "spec": { "paused": false } });
+    world.change(CLUSTER, "c", &goes_on).await;
+    sight
+        .until_so(|view| !view.paused_clusters.contains(&name))
+        .await;
+    world.change(CLUSTER, "c", &paused).await;
+    let mut later = world.sight();
+    later
+        .until_so(|view| view.paused_clusters.contains(&name))
+        .await;
+    assert!(
+        !later
+            .view()
+            .paused_clusters
+            .contains(&world.object_name("other"))
+    );
+    world.delete(CLUSTER, "c").await;
+    later
+        .until_so(|view| !view.paused_clusters.contains(&name))
         .await;
 }

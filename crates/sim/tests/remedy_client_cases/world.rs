@@ -24,7 +24,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::support::PATIENCE;
 use crate::support::objects;
 pub use crate::support::objects::{
-    CAPI, CAPI_OLD, HOST, Kind, METAL3_MACHINE, NODE, OPENSHIFT, REQUEST, capi_spec,
+    CAPI, CAPI_OLD, CLUSTER, HOST, Kind, METAL3_MACHINE, NODE, OPENSHIFT, REQUEST, capi_spec,
 };
 
 /// Dogwatch's namespace.
@@ -44,10 +44,25 @@ pub fn definitions() -> Vec<Value> {
     vec![
         fixtures::openshift_machines(),
         fixtures::cluster_api_machines(),
+        cluster_definition(),
         fixtures::metal3_machines(),
         dogwatch_api::bare_metal_host::host_crd(),
         dogwatch_api::power_remediation::remediation_crd(),
     ]
+}
+
+/// Cluster API's kind Cluster, with any fields.
+fn cluster_definition() -> Value {
+    let (group, version, kind, plural) = CLUSTER;
+    let schema = json!({ "openAPIV3Schema":
+        { "type": "object", "x-kubernetes-preserve-unknown-fields": true } });
+    json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": format!("{plural}.{group}") },
+        "spec": { "group": group, "scope": "Namespaced",
+            "names": { "kind": kind, "listKind": "ClusterList", "plural": plural,
+                "singular": "cluster" },
+            "versions": [{ "name": version, "served": true, "storage": true,
+                "schema": schema }] } })
 }
 
 impl World {

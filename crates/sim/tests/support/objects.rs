@@ -22,6 +22,7 @@ pub type Kind = (&'static str, &'static str, &'static str, &'static str);
 pub const OPENSHIFT: Kind = ("machine.openshift.io", "v1beta1", "Machine", "machines");
 pub const CAPI: Kind = ("cluster.x-k8s.io", "v1beta2", "Machine", "machines");
 pub const CAPI_OLD: Kind = ("cluster.x-k8s.io", "v1beta1", "Machine", "machines");
+pub const CLUSTER: Kind = ("cluster.x-k8s.io", "v1beta2", "Cluster", "clusters");
 pub const METAL3_MACHINE: Kind = (
     "infrastructure.cluster.x-k8s.io",
     "v1beta1",

@@ -41,6 +41,7 @@ fn marked() -> ObservedMachine {
         control_plane: false,
         cluster: None,
         paused: false,
+        cluster_paused: false,
         conditions: Vec::new(),
     }
 }

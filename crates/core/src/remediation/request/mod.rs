@@ -39,6 +39,8 @@ pub struct PowerRequest {
     pub cluster: Option<String>,
     /// Annotation `remediation.medik8s.io/nhc-timed-out`: the health check has given up.
     pub timed_out: bool,
+    /// Annotation `cluster.x-k8s.io/paused`.
+    pub paused: bool,
     /// `spec.strategy`, or what is wrong with it.
     pub strategy: Result<RemediationStrategy, String>,
     pub status: RequestStatus,

@@ -551,6 +551,54 @@ fn a_machine_that_is_paused_is_begun_nothing_with() {
 }
 
 #[test]
+fn a_pause_of_the_cluster_or_of_the_request_is_one_as_well() {
+    let machine = ObservedMachine {
+        cluster: Some("prod".into()),
+        ..marked("a")
+    };
+    let mut world = world([machine], [host("a")], [node("a")]);
+    let pause = |world: &RemediationSnapshot, subject: &str| {
+        case_of(world, subject).unwrap().describe_pause()
+    };
+    let by_machine = "machine/machines/a";
+    let elsewhere = ObjectName::new("elsewhere", "prod");
+    world.paused_clusters.insert(elsewhere);
+    assert_eq!(pause(&world, by_machine), None);
+    let its_cluster = ObjectName::new("machines", "prod");
+    world.paused_clusters.insert(its_cluster.clone());
+    let said = pause(&world, by_machine).unwrap();
+    assert!(said.contains("cluster machines/prod of machine"), "{said}");
+    let mut it = Marked::new();
+    it.machine.cluster_paused = true;
+    assert_eq!(it.refused(), Some(RemediationReason::Paused));
+
+    let of_request = PowerRequest {
+        machine: Some(machine_name("a")),
+        machine_uid: Some("uid-a".into()),
+        strategy: Ok(super::request::desk::DELETE),
+        ..request()
+    };
+    let by_request = "powerremediation/machines/r";
+    let mut ask = |request: PowerRequest| {
+        world
+            .requests
+            .insert(request.name.clone(), Arc::new(request));
+        let of_cluster = pause(&world, by_request);
+        world.paused_clusters.remove(&its_cluster);
+        (of_cluster, pause(&world, by_request))
+    };
+    let (of_cluster, without) = ask(of_request.clone());
+    assert!(of_cluster.unwrap().contains("cluster machines/prod"));
+    assert_eq!(without, None);
+    let paused = PowerRequest {
+        paused: true,
+        ..of_request
+    };
+    let (said, _) = ask(paused);
+    assert!(said.unwrap().contains("request machines/r"));
+}
+
+#[test]
 fn a_host_that_would_not_obey_the_key_gets_none() {
     let mut it = Marked::new();
     it.power.seen.host_mut().status.provisioning = Some("deprovisioning".into());

@@ -36,6 +36,7 @@ pub(super) fn machine(name: &str) -> ObservedMachine {
         control_plane: false,
         cluster: None,
         paused: false,
+        cluster_paused: false,
         conditions: Vec::new(),
     }
 }
@@ -133,6 +134,7 @@ pub(super) fn request() -> PowerRequest {
         machine_uid: None,
         cluster: None,
         timed_out: false,
+        paused: false,
         strategy: Err(String::new()),
         status: RequestStatus::default(),
     }

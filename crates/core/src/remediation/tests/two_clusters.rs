@@ -379,6 +379,7 @@ fn request(status: RequestStatus, is_deleted: bool) -> PowerRequest {
         machine_uid: Some("uid-a".into()),
         cluster: Some("prod".into()),
         timed_out: false,
+        paused: false,
         strategy: Ok(RemediationStrategy {
             kind: StrategyType::OutOfServiceTaint,
             retry_limit: 0,

@@ -4,7 +4,7 @@ use dogwatch_core::remediation::{InfraRef, MachineApi, ObjectName, ObservedMachi
 use serde_json::{Value, json};
 
 use super::object;
-use crate::remediation::machine::{parse_infra_machine, parse_machine};
+use crate::remediation::machine::{parse_cluster, parse_infra_machine, parse_machine};
 
 fn seen(api: MachineApi, metadata: &Value, spec: &Value, status: &Value) -> ObservedMachine {
     let mut whole = json!({ "name": "m", "namespace": "ns", "uid": "u", "resourceVersion": "7" });
@@ -67,6 +67,21 @@ fn what_its_provider_calls_it_is_read_in_every_form_and_nothing_is_no_name() {
             Some("metal3://a/b/c".into())
         );
         assert_eq!((called(json!("")), called(json!(null))), (None, None));
+    }
+}
+
+#[test]
+fn a_cluster_is_paused_where_its_spec_says_so() {
+    for (spec, is_paused) in [
+        (json!({ "paused": true }), true),
+        (json!({ "paused": false }), false),
+        (json!({}), false),
+        (json!(null), false),
+    ] {
+        let object = json!({ "metadata": { "name": "c", "namespace": "ns" }, "spec": spec });
+        let cluster = parse_cluster(&serde_json::from_value(object).unwrap());
+        assert_eq!(cluster.name, ObjectName::new("ns", "c"));
+        assert_eq!(cluster.paused, is_paused, "{spec}");
     }
 }
 
