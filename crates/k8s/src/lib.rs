@@ -31,6 +31,7 @@ pub mod node;
 pub mod node_reboot;
 mod paged;
 pub mod policy;
+mod readable_dates;
 pub mod remediation;
 pub mod rollout;
 pub mod schedule;

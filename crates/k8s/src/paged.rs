@@ -12,8 +12,9 @@ use kube::core::DynamicResourceScope;
 use kube::{Api, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 
+use crate::readable_dates::ReadableApi as _;
 use crate::watch::event_lines::watch_full_objects;
-use crate::watch::{ChangeStream, WatchSource};
+use crate::watch::{ChangeStream, WatchSource, read_store_version};
 
 const OBJECTS_PER_PAGE: u32 = 250;
 
@@ -39,13 +40,13 @@ pub(crate) async fn list_paged<K, T>(
     keep: impl Fn(&K) -> T,
 ) -> kube::Result<ObjectList<T>>
 where
-    K: Clone + DeserializeOwned + Debug,
+    K: Resource + Clone + DeserializeOwned + Debug,
     T: Clone,
 {
     let mut params = params.limit(OBJECTS_PER_PAGE);
     let mut items = Vec::new();
     loop {
-        let page = api.list(&params).await?;
+        let page = api.list_readable(&params).await?;
         items.extend(page.items.iter().map(&keep));
         let next = page.metadata.continue_.clone();
         match next.filter(|next| !next.is_empty()) {
@@ -81,6 +82,10 @@ where
     ) -> kube::Result<ObjectList<TrimmedObject<T>>> {
         let keep = |object: &K| trim_object(object, &*self.keep);
         list_paged(&self.api, params.clone(), keep).await
+    }
+
+    async fn read_version(&self, params: &ListParams) -> kube::Result<String> {
+        read_store_version(&self.api, params).await
     }
 
     async fn watch_objects(

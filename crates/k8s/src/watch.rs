@@ -5,27 +5,30 @@
 //!
 //! **Promises:** it never polls. Every change after the list is reported once and in order. A 410
 //! is answered with a new list; an object that it lacks is gone. When the server ends the stream,
-//! the watch continues from the last version seen. A failure is reported ([`ObjectEvent::Failed`]),
+//! the watch continues from the last version seen. After a failure it does so only if the store is
+//! not older than that version: an API server whose etcd was restored from a backup accepts a watch
+//! from the future, and then sends nothing. A failure is reported ([`ObjectEvent::Failed`]),
 //! never ends the stream, and is retried after a pause that doubles from [`SHORTEST_RETRY_PAUSE`]
 //! to [`LONGEST_RETRY_PAUSE`]. A connection that died silently is noticed when the server should
 //! have ended the watch.
 
 pub(crate) mod event_lines;
+mod sources;
 mod watch_pauses;
 
-use std::fmt::Debug;
-use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dogwatch_core::backoff::{BackoffRange, RetryBackoff};
-use futures::stream::{BoxStream, Stream, StreamExt as _};
-use kube::api::{Api, ListParams, ObjectList, PartialObjectMeta, WatchEvent, WatchParams};
+use dogwatch_core::resource_version::is_older_version;
+use futures::stream::{Stream, StreamExt as _};
+use kube::api::{ListParams, WatchEvent, WatchParams};
 use kube::{Resource, ResourceExt as _};
-use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
+pub(crate) use self::sources::read_store_version;
+pub use self::sources::{ChangeStream, FullObjects, MetadataObjects, WatchSource};
 use self::watch_pauses::WatchPauses;
 use crate::error::{ApiErrorKind, Error, with_timeout};
 
@@ -106,72 +109,6 @@ impl ObjectSelection {
     }
 }
 
-pub trait WatchSource: Send + Sync + 'static {
-    type Object: Resource + Clone + Send + 'static;
-
-    fn list_objects(
-        &self,
-        params: &ListParams,
-    ) -> impl Future<Output = kube::Result<ObjectList<Self::Object>>> + Send;
-
-    /// Watches from this version on.
-    fn watch_objects(
-        &self,
-        params: &WatchParams,
-        version: &str,
-    ) -> impl Future<Output = kube::Result<ChangeStream<Self::Object>>> + Send;
-}
-
-pub type ChangeStream<K> = BoxStream<'static, kube::Result<WatchEvent<K>>>;
-
-#[derive(Debug, Clone)]
-pub struct FullObjects<K>(pub Api<K>);
-
-/// Only the metadata of objects: a Node has 10 KiB and more, its metadata 1 KiB.
-#[derive(Debug, Clone)]
-pub struct MetadataObjects<K>(pub Api<K>);
-
-impl<K> WatchSource for FullObjects<K>
-where
-    K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
-{
-    type Object = K;
-
-    async fn list_objects(&self, params: &ListParams) -> kube::Result<ObjectList<K>> {
-        self.0.list(params).await
-    }
-
-    async fn watch_objects(
-        &self,
-        params: &WatchParams,
-        version: &str,
-    ) -> kube::Result<ChangeStream<K>> {
-        event_lines::watch_full_objects(&self.0, params, version).await
-    }
-}
-
-impl<K> WatchSource for MetadataObjects<K>
-where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
-{
-    type Object = PartialObjectMeta<K>;
-
-    async fn list_objects(
-        &self,
-        params: &ListParams,
-    ) -> kube::Result<ObjectList<PartialObjectMeta<K>>> {
-        self.0.list_metadata(params).await
-    }
-
-    async fn watch_objects(
-        &self,
-        params: &WatchParams,
-        version: &str,
-    ) -> kube::Result<ChangeStream<PartialObjectMeta<K>>> {
-        event_lines::watch_metadata(&self.0, params, version).await
-    }
-}
-
 /// Whether a watch is open, as far as the watcher knows: a failure closes it, and the API server's
 /// next answer to a watch opens it.
 #[derive(Debug, Clone, Default)]
@@ -234,6 +171,8 @@ enum WatchState<K> {
     List,
     /// All changes up to this version were reported.
     Resume { version: String },
+    /// Like `Resume`, but the watch failed: the store may have been restored from a backup since.
+    Doubted { version: String },
     Open {
         version: String,
         changes: ChangeStream<K>,
@@ -248,6 +187,7 @@ impl<W: WatchSource, J: FnMut() -> f64> WatchLoop<W, J> {
             let (state, event) = match std::mem::replace(&mut self.state, WatchState::List) {
                 WatchState::List => self.list_again().await,
                 WatchState::Resume { version } => self.open_watch(version).await,
+                WatchState::Doubted { version } => self.check_store_version(version).await,
                 WatchState::Open {
                     version,
                     changes,
@@ -271,6 +211,23 @@ impl<W: WatchSource, J: FnMut() -> f64> WatchLoop<W, J> {
                 )
             }
             Err(error) => self.handle_error(WatchState::List, error),
+        }
+    }
+
+    /// One small request, which an idle watch does not cause: the server ends it regularly.
+    async fn check_store_version(&mut self, version: String) -> WatchStep<W::Object> {
+        let params = self.selection.list_params();
+        match with_timeout(self.source.read_version(&params)).await {
+            Ok(newest) if is_older_version(&newest, &version) => {
+                tracing::warn!(
+                    newest,
+                    version,
+                    "the store has gone back in time; everything is listed again"
+                );
+                (WatchState::List, None)
+            }
+            Ok(_) => (WatchState::Resume { version }, None),
+            Err(error) => self.handle_error(WatchState::Doubted { version }, error),
         }
     }
 
@@ -366,7 +323,7 @@ impl<W: WatchSource, J: FnMut() -> f64> WatchLoop<W, J> {
             self.pauses.lengthen_after_first();
             return (WatchState::List, None);
         }
-        self.handle_error(WatchState::Resume { version }, error)
+        self.handle_error(WatchState::Doubted { version }, error)
     }
 
     fn handle_error(&mut self, state: WatchState<W::Object>, error: Error) -> WatchStep<W::Object> {

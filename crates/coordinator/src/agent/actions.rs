@@ -86,8 +86,8 @@ impl CoordinatorAgent {
     }
 
     /// The Node has changed since it was read: decide on the newest version. If what is known of it
-    /// has not changed, the conflict has another cause (a webhook, or a restored etcd that is older
-    /// than what is known), and an immediate retry would loop for ever.
+    /// has not changed, the conflict has another cause (a webhook), and an immediate retry would loop
+    /// for ever.
     async fn reread_node(&mut self, seen: &ObservedNode, conflict: &Error) -> ActionOutcome {
         let answer = node::get_node(&self.client, &self.name).await;
         let outcome = self.observe_node_read(answer);
@@ -103,15 +103,30 @@ impl CoordinatorAgent {
 
     fn observe_node_read(&mut self, answer: Result<Option<node::Node>, Error>) -> ActionOutcome {
         match answer {
-            Ok(Some(answer)) => self.observe_node(&answer),
+            Ok(Some(answer)) => self.observe_fresh_node(&answer),
             Ok(None) => self.observe_fact(ObservedFact::Node(OwnNodeState::Gone)),
             Err(error) => self.handle_api_error("read the Node", &error),
         }
     }
 
+    /// The answer to a write of ours.
     pub(super) fn observe_node(&mut self, answer: &node::Node) -> ActionOutcome {
+        self.observe_answer(answer, ObservedFact::Node)
+    }
+
+    /// The API server reads a single object by quorum, and nothing is written meanwhile: an older
+    /// version than the known one is that of a restored store.
+    fn observe_fresh_node(&mut self, answer: &node::Node) -> ActionOutcome {
+        self.observe_answer(answer, ObservedFact::FreshNode)
+    }
+
+    fn observe_answer(
+        &mut self,
+        answer: &node::Node,
+        fact: fn(OwnNodeState) -> ObservedFact,
+    ) -> ActionOutcome {
         match node::observed_node(answer) {
-            Ok(seen) => self.observe_fact(ObservedFact::Node(OwnNodeState::There(Box::new(seen)))),
+            Ok(seen) => self.observe_fact(fact(OwnNodeState::There(Box::new(seen)))),
             Err(error) => {
                 warn!(%error, "the API server's answer is not a valid Node");
                 ActionOutcome::Failed

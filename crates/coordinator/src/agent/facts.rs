@@ -13,12 +13,14 @@ use dogwatch_core::reboot::{
     ObservedNode, ObservedOwnHost, ObservedStartGates, ObservedTrigger, OwnNodeState,
     RebootCommandState, RebootObserve, RebootSnapshot, RunMemory,
 };
-use dogwatch_core::resource_version::is_older_version;
 use dogwatch_runtime::jitter;
 
 #[derive(Debug)]
 pub enum ObservedFact {
     Node(OwnNodeState),
+    /// A read that began after all that is known of the Node. Only a store that was restored from a
+    /// backup shows an older version here.
+    FreshNode(OwnNodeState),
     Triggers(Vec<ObservedTrigger>),
     /// systemd's `SoftRebootsCount`.
     SoftReboots(u32),
@@ -43,6 +45,7 @@ pub enum ObservedFact {
 pub fn apply_fact(seen: &mut RebootSnapshot, fact: ObservedFact, now: Now) {
     match fact {
         ObservedFact::Node(node) => observe_node(seen, node, now),
+        ObservedFact::FreshNode(node) => replace_node(seen, node, now),
         ObservedFact::Triggers(triggers) => seen.host.triggers = triggers,
         ObservedFact::SoftReboots(count) => seen.host.soft_reboots = Some(count),
         ObservedFact::Leases(leases) => observe_leases(seen, leases, now),
@@ -64,12 +67,12 @@ pub fn apply_fact(seen: &mut RebootSnapshot, fact: ObservedFact, now: Now) {
 
 /// A Node from the watch that is older than the last answer to a write changes nothing.
 fn observe_node(seen: &mut RebootSnapshot, node: OwnNodeState, now: Now) {
-    if let (OwnNodeState::There(new), OwnNodeState::There(old)) = (&node, &seen.node)
-        && new.uid == old.uid
-        && is_older_version(&new.resource_version, &old.resource_version)
-    {
-        return;
+    if !node.is_older_version_of(&seen.node) {
+        replace_node(seen, node, now);
     }
+}
+
+fn replace_node(seen: &mut RebootSnapshot, node: OwnNodeState, now: Now) {
     seen.node = node;
     if let OwnNodeState::There(node) = &seen.node {
         seen.run.observe_record(node.record.get(), now);
@@ -271,4 +274,43 @@ pub fn initial_snapshot(
 /// Each run has another seed, because its id is random.
 pub(super) fn jitter_seed_of(run: &RunId) -> u64 {
     jitter::seed_of(run.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use dogwatch_k8s::node::observed_node;
+    use serde_json::json;
+
+    use super::*;
+
+    fn now() -> Now {
+        Now {
+            wall: jiff::Timestamp::UNIX_EPOCH,
+            mono: Duration::ZERO,
+        }
+    }
+
+    fn node(version: &str) -> OwnNodeState {
+        let node = json!({ "metadata": { "name": "n1", "uid": "u", "resourceVersion": version } });
+        let node = serde_json::from_value(node).unwrap();
+        OwnNodeState::There(Box::new(observed_node(&node).unwrap()))
+    }
+
+    fn snapshot() -> RebootSnapshot {
+        let run = RunId::new("coordinator/r1").unwrap();
+        let holder = HolderId::new("node/n1").unwrap();
+        initial_snapshot(&run, holder, Err("none".into()))
+    }
+
+    #[test]
+    fn a_late_event_changes_nothing_but_the_node_of_a_restored_store_is_believed() {
+        let mut seen = snapshot();
+        apply_fact(&mut seen, ObservedFact::Node(node("90")), now());
+        apply_fact(&mut seen, ObservedFact::Node(node("80")), now());
+        assert_eq!(seen.node, node("90"));
+        apply_fact(&mut seen, ObservedFact::FreshNode(node("80")), now());
+        assert_eq!(seen.node, node("80"));
+        apply_fact(&mut seen, ObservedFact::Node(node("81")), now());
+        assert_eq!(seen.node, node("81"));
+    }
 }

@@ -11,6 +11,7 @@ mod decision_sink;
 mod drain_observer;
 pub mod facts;
 mod host_ops;
+mod node_watch;
 mod observers;
 mod releases;
 mod reporting;
@@ -23,13 +24,11 @@ use dogwatch_core::decision::{DecisionCause, DecisionEvent};
 use dogwatch_core::lock::HolderId;
 use dogwatch_core::name::{GroupName, NodeName, RunId};
 use dogwatch_core::reboot::{
-    self, OwnNodeState, RebootCommandState, RebootConfig, RebootDecision, RebootReason,
-    RebootSnapshot,
+    self, RebootCommandState, RebootConfig, RebootDecision, RebootReason, RebootSnapshot,
 };
 use dogwatch_k8s::lock::LockClient;
-use dogwatch_k8s::node::{self, EventWriter};
+use dogwatch_k8s::node::EventWriter;
 use dogwatch_k8s::policy;
-use dogwatch_k8s::watch::ObjectEvent as WatchEvent;
 use dogwatch_runtime::jitter;
 use futures::StreamExt as _;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -38,6 +37,7 @@ use self::actions::{ACTING_ERROR_KEY, ActionOutcome};
 pub use self::decision_sink::DecisionSink;
 use self::facts::{ObservedFact, initial_snapshot, jitter_seed_of};
 pub use self::host_ops::{HostOps, RebootEnd, RebootNotStarted};
+use self::node_watch::watch_node;
 use self::observers::{ObserverContext, ObserverSet, ObserverTask};
 use crate::clock::ProcessClock;
 use crate::health::LoopHeartbeat;
@@ -307,38 +307,6 @@ enum LoopStep {
     Exit(CoordinatorExit),
 }
 
-/// The only standing watch of an idle coordinator, besides that of policies. Ends when the receiver
-/// is dropped.
-async fn watch_node(
-    client: dogwatch_k8s::Client,
-    name: String,
-    facts: UnboundedSender<ObservedFact>,
-) {
-    let mut events = std::pin::pin!(node::watch_node(client, &name));
-    while let Some(event) = events.next().await {
-        let fact = match event {
-            WatchEvent::Restarted(nodes) => match nodes.first() {
-                Some(node) => node_fact_of(node),
-                None => Some(OwnNodeState::Gone),
-            },
-            WatchEvent::Applied(node) => node_fact_of(&node),
-            WatchEvent::Deleted(_) => Some(OwnNodeState::Gone),
-            WatchEvent::Failed(error) => {
-                tracing::warn!(
-                    error = error.error_chain(),
-                    "failed to watch the Node; retrying"
-                );
-                None
-            }
-        };
-        if let Some(node) = fact
-            && facts.send(ObservedFact::Node(node)).is_err()
-        {
-            return;
-        }
-    }
-}
-
 /// Runs as a watch only if the kind is installed.
 async fn watch_policies(eyes: ObserverContext) {
     let draws = AtomicU64::new(0);
@@ -350,16 +318,6 @@ async fn watch_policies(eyes: ObserverContext) {
         let told = [trouble, ObservedFact::Policies(seen.policies)];
         if told.into_iter().any(|fact| eyes.facts.send(fact).is_err()) {
             return;
-        }
-    }
-}
-
-fn node_fact_of(node: &node::Node) -> Option<OwnNodeState> {
-    match node::observed_node(node) {
-        Ok(seen) => Some(OwnNodeState::There(Box::new(seen))),
-        Err(error) => {
-            tracing::warn!(%error, "the API server returned a Node that is not valid");
-            None
         }
     }
 }

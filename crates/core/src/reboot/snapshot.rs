@@ -15,6 +15,7 @@ use crate::drain::DrainProgress;
 use crate::lock::{BidPause, HolderId, HolderReads, ObservedLease, UnavailableCount};
 use crate::name::{BootId, NodeName, RunId};
 use crate::policy::{ClusterPolicies, PolicyGate};
+use crate::resource_version::is_older_version;
 
 /// Facts that a [`super::RebootObserve`] asks for are `None` until they have been read.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,6 +44,17 @@ pub enum OwnNodeState {
     /// The API server says that there is no such Node.
     Gone,
     There(Box<ObservedNode>),
+}
+
+impl OwnNodeState {
+    /// Whether both show the same Node, and this is an earlier version of it.
+    #[must_use]
+    pub fn is_older_version_of(&self, known: &Self) -> bool {
+        let (Self::There(node), Self::There(known)) = (self, known) else {
+            return false;
+        };
+        node.uid == known.uid && is_older_version(&node.resource_version, &known.resource_version)
+    }
 }
 
 /// A Node, as the watch shows it.

@@ -23,6 +23,7 @@ use serde_json::json;
 use super::{answer, budget, deployment, machine_rules};
 use crate::Error;
 use crate::error::with_timeout;
+use crate::readable_dates::ReadableApi as _;
 
 /// The result of one finished call.
 pub(super) enum DrainCallResult {
@@ -173,7 +174,7 @@ pub(super) fn restart_call(client: Client, restart: DeploymentRestart) -> DrainC
 pub(super) fn budget_list_call(client: Client) -> DrainCall {
     Box::pin(async move {
         let api: Api<PodDisruptionBudget> = Api::all(client);
-        let list = with_timeout(api.list(&ListParams::default())).await;
+        let list = with_timeout(api.list_readable(&ListParams::default())).await;
         let seen = list.map(|list| {
             list.items
                 .into_iter()

@@ -17,6 +17,7 @@ use crate::Error;
 use crate::drain::{observed_budget, observed_pod};
 use crate::error::with_timeout;
 use crate::node::list_blocking_pods;
+use crate::readable_dates::ReadableApi as _;
 
 /// All namespaces.
 #[derive(Debug, Clone, Default)]
@@ -30,7 +31,7 @@ impl FleetClient {
     pub async fn list_pods_on(&self, node: &NodeName) -> Result<Vec<PodFacts>, Error> {
         let pods: Api<Pod> = Api::all(self.client.clone());
         let here = ListParams::default().fields(&format!("spec.nodeName={node}"));
-        let pods = with_timeout(pods.list(&here)).await?.items;
+        let pods = with_timeout(pods.list_readable(&here)).await?.items;
         Ok(pods.into_iter().map(pod_facts).collect())
     }
 

@@ -20,6 +20,7 @@ use super::FleetClient;
 use crate::Error;
 use crate::drain::{look_up_deployment, look_up_machine_rules, observed_budget, observed_pod};
 use crate::error::with_timeout;
+use crate::readable_dates::ReadableApi as _;
 
 impl FleetClient {
     /// The node's pods and everything that decides about their eviction by these rules. Two lists,
@@ -33,7 +34,7 @@ impl FleetClient {
     ) -> Result<NodePods, Error> {
         let pods: Api<Pod> = Api::all(self.client.clone());
         let here = ListParams::default().fields(&format!("spec.nodeName={node}"));
-        let pods = with_timeout(pods.list(&here)).await?.items;
+        let pods = with_timeout(pods.list_readable(&here)).await?.items;
         let pods: Vec<ObservedPod> = pods.into_iter().map(observed_pod).collect();
         let budgets: Api<PodDisruptionBudget> = Api::all(self.client.clone());
         let budgets = with_timeout(budgets.list(&ListParams::default()))
@@ -113,7 +114,7 @@ impl FleetClient {
         let here = ListParams::default()
             .fields(&format!("spec.nodeName={node}"))
             .labels(&format!("app.kubernetes.io/name={COORDINATOR}"));
-        if let Some(pod) = with_timeout(pods.list(&here))
+        if let Some(pod) = with_timeout(pods.list_readable(&here))
             .await?
             .items
             .into_iter()

@@ -7,6 +7,7 @@ use kube::api::ListParams;
 use super::FleetClient;
 use crate::Error;
 use crate::error::with_timeout;
+use crate::readable_dates::ReadableApi as _;
 
 impl FleetClient {
     /// The names of the Nodes that `selector` (in kubectl's syntax) selects, sorted. `None`: all
@@ -16,7 +17,7 @@ impl FleetClient {
             label_selector: selector.map(str::to_owned),
             ..ListParams::default()
         };
-        let nodes = with_timeout(self.node_api().list_metadata(&params)).await?;
+        let nodes = with_timeout(self.node_api().list_readable_metadata(&params)).await?;
         let names = nodes
             .items
             .iter()

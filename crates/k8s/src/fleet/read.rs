@@ -22,6 +22,7 @@ use crate::lock::{
 };
 use crate::node::{get_node, observed_node};
 use crate::policy;
+use crate::readable_dates::ReadableApi as _;
 
 impl FleetClient {
     /// Three lists.
@@ -35,7 +36,7 @@ impl FleetClient {
         &self,
     ) -> Result<(FleetSnapshot, RemediationLeases), Error> {
         let everything = ListParams::default();
-        let nodes = with_timeout(self.node_api().list(&everything)).await?;
+        let nodes = with_timeout(self.node_api().list_readable(&everything)).await?;
         let leases = list_leases(&self.lease_api(), everything).await?;
         let policies = policy::list_policies(&self.client).await?;
         let remedies = leases.iter().filter_map(remediation_lease).collect();

@@ -18,11 +18,12 @@ use super::request::FIELD_MANAGER;
 use crate::error::{Error, with_timeout};
 use crate::event::{EventDraft, EventName};
 use crate::lock::{LockClient, ReleaseOutcome};
+use crate::readable_dates::ReadableApi as _;
 
 impl FleetClient {
     /// `None`: no Lease of this name.
     pub async fn read_lease(&self, name: &str) -> Result<Option<LeaseRow>, Error> {
-        let lease = with_timeout(self.lease_api().get_opt(name)).await?;
+        let lease = with_timeout(self.lease_api().get_readable_opt(name)).await?;
         Ok(lease.as_ref().and_then(lease_row))
     }
 

@@ -33,6 +33,7 @@ use crate::field_manager::patch_params_for;
 use crate::fleet::lease_row;
 use crate::lock::{BidOutcome, LeaveReason, LockClient, ReleaseOutcome, api_lock, list_leases};
 use crate::node::{get_node, list_shut_gates, merge_patch, observed_node, patch_conditions};
+use crate::readable_dates::ReadableApi as _;
 
 #[derive(Clone)]
 pub struct HealerClient {
@@ -104,7 +105,8 @@ impl HealerClient {
     ) -> Result<ObservedNode, Error> {
         let nodes: Api<Node> = Api::all(self.client.clone());
         let body = Patch::Merge(merge_patch(node, patch));
-        let answer = with_timeout(nodes.patch(node.name.as_str(), &patch_params(), &body)).await?;
+        let answer =
+            with_timeout(nodes.patch_readable(node.name.as_str(), &patch_params(), &body)).await?;
         parse_node(&answer)
     }
 
@@ -135,7 +137,9 @@ impl HealerClient {
             "annotations": { annotation::ESCALATED: text },
         }}));
         let nodes: Api<Node> = Api::all(self.client.clone());
-        parse_node(&with_timeout(nodes.patch(node.name.as_str(), &patch_params(), &body)).await?)
+        parse_node(
+            &with_timeout(nodes.patch_readable(node.name.as_str(), &patch_params(), &body)).await?,
+        )
     }
 
     /// Removes runs from a Lease. If no run remains, frees it and names the next in line. `zone` is

@@ -17,6 +17,7 @@ use super::write::{self, HostWriteError};
 use crate::error::{Error, with_timeout};
 use crate::event::{EventDraft, EventName};
 use crate::field_manager::patch_params_for;
+use crate::readable_dates::ReadableApi as _;
 
 #[derive(Clone)]
 pub struct HostClient {
@@ -59,7 +60,7 @@ impl HostClient {
     /// # Errors
     /// When the request fails.
     pub async fn read_host(&self, name: &HostName) -> Result<Option<HostSnapshot>, Error> {
-        let object = with_timeout(self.host_api(name).get_opt(&name.name)).await?;
+        let object = with_timeout(self.host_api(name).get_readable_opt(&name.name)).await?;
         Ok(object.as_ref().map(convert_host))
     }
 
@@ -163,7 +164,7 @@ impl HostClient {
     /// Reads the host; an error if it is not this version.
     async fn read_unchanged(&self, host: &HostSnapshot) -> Result<HostObject, HostWriteError> {
         let hosts = self.host_api(&host.name);
-        let object = with_timeout(hosts.get_opt(&host.name.name)).await?;
+        let object = with_timeout(hosts.get_readable_opt(&host.name.name)).await?;
         object
             .filter(|object| {
                 object.uid().as_ref() == Some(&host.uid)

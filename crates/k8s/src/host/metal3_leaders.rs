@@ -11,6 +11,7 @@ use kube::{Api, Client, ResourceExt as _};
 use tokio::time::Instant;
 
 use crate::error::{Error, with_timeout};
+use crate::readable_dates::ReadableApi as _;
 use crate::watch::ObjectSelection;
 
 /// The time of the request, and its answer.
@@ -29,7 +30,7 @@ pub(super) fn list_leader_leases(
         let asked = began.elapsed();
         let leases: Api<Lease> = Api::all(client);
         let params = leader_lease_selection().list_params();
-        let answer = with_timeout(leases.list(&params)).await;
+        let answer = with_timeout(leases.list_readable(&params)).await;
         let all = answer.map(|list| list.items.iter().map(parse_leader_lease).collect());
         (asked, all)
     }

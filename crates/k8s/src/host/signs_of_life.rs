@@ -10,6 +10,7 @@ use kube::Api;
 
 use super::HostClient;
 use crate::error::{ApiErrorKind, Error, with_timeout};
+use crate::readable_dates::ReadableApi as _;
 use crate::remediation::{NODE_LEASE_NAMESPACE, read_hosted_nodes};
 
 impl HostClient {
@@ -29,7 +30,7 @@ impl HostClient {
             unread: carried.unread,
         };
         for node in carried.nodes {
-            match with_timeout(leases.get_opt(node.as_str())).await {
+            match with_timeout(leases.get_readable_opt(node.as_str())).await {
                 Ok(lease) => {
                     signs.leases.insert(node, node_lease(lease.as_ref()));
                 }

@@ -320,6 +320,10 @@ impl<W: WatchSource> WatchSource for ListIfServed<W> {
         Err(kube::Error::Api(status.boxed()))
     }
 
+    async fn read_version(&self, params: &ListParams) -> kube::Result<String> {
+        self.hosts.read_version(params).await
+    }
+
     async fn watch_objects(
         &self,
         params: &WatchParams,

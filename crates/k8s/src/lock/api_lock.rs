@@ -13,6 +13,7 @@ use crate::error::{Error, with_timeout};
 use crate::field_manager::patch_params_for;
 use crate::node::cordon_spec;
 use crate::node::observed_node;
+use crate::readable_dates::ReadableApi as _;
 
 /// Page size when all Nodes are listed.
 const NODES_PER_PAGE: u32 = 500;
@@ -23,7 +24,7 @@ const NODES_PER_PAGE: u32 = 500;
 /// When the request fails.
 pub async fn read_api_node(client: &Client, name: &str) -> Result<Option<ApiNode>, Error> {
     let nodes: Api<Node> = Api::all(client.clone());
-    let node = with_timeout(nodes.get_opt(name)).await?;
+    let node = with_timeout(nodes.get_readable_opt(name)).await?;
     // An invalid name means that there is no such Node: the API server accepts no such name.
     Ok(node.and_then(|node| observed_api_node(&node).ok()))
 }
@@ -83,7 +84,7 @@ pub async fn list_machine_ids(client: &Client) -> Result<Vec<(NodeName, String)>
     let mut ids = Vec::new();
     let mut params = ListParams::default().limit(NODES_PER_PAGE);
     loop {
-        let page = with_timeout(nodes.list(&params)).await?;
+        let page = with_timeout(nodes.list_readable(&params)).await?;
         ids.extend(page.items.iter().filter_map(machine_id_of));
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => {

@@ -22,6 +22,7 @@ use serde_json::Value;
 use super::group::is_selector_exact;
 use super::{LockClient, group_selector, join_selectors, lease, remediation, trim};
 use crate::error::{Error, with_timeout};
+use crate::readable_dates::ReadableApi as _;
 
 impl LockClient {
     /// Who is unavailable, read for our `own` Lease; `core`'s `count_unavailable` makes a count of
@@ -76,7 +77,7 @@ impl LockClient {
         let table = self.read_node_table(&selector, "None").await?;
         let ignored = join_selectors(&format!("{}=true", label::IGNORE), &selector);
         let ignored = ListParams::default().labels(&ignored);
-        let ignored = with_timeout(self.node_api().list_metadata(&ignored)).await?;
+        let ignored = with_timeout(self.node_api().list_readable_metadata(&ignored)).await?;
         let ignored: BTreeSet<String> = ignored.items.iter().map(ResourceExt::name_any).collect();
         Ok(node_rows(&table)?
             .into_iter()

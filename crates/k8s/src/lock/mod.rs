@@ -32,6 +32,7 @@ use kube::{Api, Client, ResourceExt as _};
 use serde_json::json;
 
 use crate::error::{ApiErrorKind, Error, with_timeout};
+use crate::readable_dates::ReadableApi as _;
 use crate::watch::{ObjectEvent, ObjectSelection, list_and_watch};
 
 pub(crate) use count::remediation_hold;
@@ -174,7 +175,7 @@ impl LockClient {
         // up the one time in 100 ms that the API server asks etcd how new its cache of Nodes is, and
         // the next holder's count of the budget would wait for that long.
         let any_version = ListParams::default().labels(&selector).match_any();
-        let nodes = with_timeout(self.node_api().list_metadata(&any_version)).await?;
+        let nodes = with_timeout(self.node_api().list_readable_metadata(&any_version)).await?;
         let members = nodes
             .items
             .iter()
@@ -199,7 +200,7 @@ impl LockClient {
     }
 
     async fn restore_label(&self, group: &GroupName, name: &str) -> Result<(), Error> {
-        let Some(lease) = with_timeout(self.leases.get_opt(name)).await? else {
+        let Some(lease) = with_timeout(self.leases.get_readable_opt(name)).await? else {
             return Ok(());
         };
         if lease
@@ -213,10 +214,11 @@ impl LockClient {
             "resourceVersion": lease.resource_version(),
             "labels": { label::GROUP: group.as_str() },
         }});
-        match with_timeout(
-            self.leases
-                .patch(name, &PatchParams::default(), &Patch::Merge(patch)),
-        )
+        match with_timeout(self.leases.patch_readable(
+            name,
+            &PatchParams::default(),
+            &Patch::Merge(patch),
+        ))
         .await
         {
             Ok(_) => Ok(()),

@@ -22,6 +22,7 @@ use serde_json::json;
 use super::trim;
 use crate::error::{ApiErrorKind, Error, with_timeout};
 use crate::field_manager::{patch_params_for, post_params_for};
+use crate::readable_dates::ReadableApi as _;
 
 /// The Lease's own claim of how many seconds after its last renewal it is stale. Readers decide by
 /// their own observations, not by these times.
@@ -79,7 +80,12 @@ impl PresenceLease {
             "spec": { "renewTime": MicroTime(now) },
         });
         let params = patch_params_for(CONTROLLER);
-        let patched = with_timeout(self.leases.patch(&name, &params, &Patch::Merge(&body))).await;
+        let patched = with_timeout(self.leases.patch_readable(
+            &name,
+            &params,
+            &Patch::Merge(&body),
+        ))
+        .await;
         match patched {
             Ok(_) => Ok(()),
             Err(error) if error.kind() == ApiErrorKind::NotFound => {

@@ -24,6 +24,7 @@ use super::{LockClient, count, trim};
 use crate::cluster::LeaseObject;
 use crate::error::{ApiErrorKind, Error, with_timeout};
 use crate::field_manager::patch_params_for;
+use crate::readable_dates::ReadableApi as _;
 
 /// Tries per call when others write the Lease at the same time.
 const MAX_TRIES: u32 = 5;
@@ -232,7 +233,7 @@ impl RemediationLeaseClient {
 
     /// Creates a free Lease if there is none.
     async fn read_or_create(&self, name: &str) -> Result<Lease, Error> {
-        if let Some(lease) = with_timeout(self.leases.get_opt(name)).await? {
+        if let Some(lease) = with_timeout(self.leases.get_readable_opt(name)).await? {
             return Ok(lease);
         }
         let free = Lease {
@@ -253,7 +254,7 @@ impl RemediationLeaseClient {
     async fn create_lease(&self, free: &Lease) -> Result<Lease, Error> {
         match with_timeout(self.leases.create(&PostParams::default(), free)).await {
             Err(error) if error.kind() == ApiErrorKind::AlreadyExists => {
-                with_timeout(self.leases.get(&free.name_any())).await
+                with_timeout(self.leases.get_readable(&free.name_any())).await
             }
             made => made,
         }
@@ -321,7 +322,7 @@ impl RemediationLeaseClient {
     /// Called after our own Lease was taken: two quorum reads.
     async fn find_control_plane_conflict(&self, node: &NodeName) -> Result<Option<String>, Error> {
         let role = ListParams::default().labels(label::CONTROL_PLANE);
-        let nodes = with_timeout(self.nodes.list_metadata(&role)).await?;
+        let nodes = with_timeout(self.nodes.list_readable_metadata(&role)).await?;
         let members: BTreeSet<NodeName> = nodes
             .items
             .iter()
@@ -360,7 +361,7 @@ impl RemediationLeaseClient {
         let body = lease::held_body(lease, holder, &text, record.since);
         let params = PatchParams::apply(holder);
         let patch = Patch::Apply(&body);
-        let written = with_timeout(self.leases.patch(lease.name, &params, &patch)).await?;
+        let written = with_timeout(self.leases.patch_readable(lease.name, &params, &patch)).await?;
         RemediationLeaseHold::from_lease(&LeaseObject::from_lease(&written))
             .ok_or_else(|| unreadable_lease(lease.name))
     }
@@ -368,7 +369,7 @@ impl RemediationLeaseClient {
     async fn write_free(&self, lease: LeaseIncarnation<'_>) -> Result<(), Error> {
         let params = patch_params_for(lease_name::REMEDIATION_HOLDER);
         let body = Patch::Merge(lease::free_body(lease, &[], 0));
-        with_timeout(self.leases.patch(lease.name, &params, &body)).await?;
+        with_timeout(self.leases.patch_readable(lease.name, &params, &body)).await?;
         Ok(())
     }
 }
@@ -379,7 +380,7 @@ impl LockClient {
     /// # Errors
     /// When the request fails.
     pub async fn is_remediated(&self, node: &NodeName) -> Result<bool, Error> {
-        let lease = with_timeout(self.leases.get_opt(&lease_name_of(node))).await?;
+        let lease = with_timeout(self.leases.get_readable_opt(&lease_name_of(node))).await?;
         Ok(lease.is_some_and(|lease| lease::lease_holder(&lease).is_some()))
     }
 }

@@ -14,8 +14,9 @@ use kube::api::{ListParams, ObjectList, ObjectMeta, WatchEvent, WatchParams};
 use futures::StreamExt as _;
 
 use crate::error::{Error, with_timeout};
+use crate::readable_dates::ReadableApi as _;
 use crate::watch::event_lines::watch_full_objects;
-use crate::watch::{ChangeStream, WatchSource};
+use crate::watch::{ChangeStream, WatchSource, read_store_version};
 
 /// Page size. The largest Lease that an API server stores has some 1.5 MiB; one with annotations
 /// only has 256 KiB.
@@ -42,7 +43,7 @@ impl WatchSource for TrimmedLeases {
         let mut params = params.clone().limit(LEASES_PER_PAGE);
         let mut all: Vec<Lease> = Vec::new();
         loop {
-            let mut page = self.0.list(&params).await?;
+            let mut page = self.0.list_readable(&params).await?;
             all.extend(page.items.drain(..).map(trim_lease));
             let next = page.metadata.continue_.clone();
             match next.filter(|next| !next.is_empty()) {
@@ -50,6 +51,10 @@ impl WatchSource for TrimmedLeases {
                 None => return Ok(ObjectList { items: all, ..page }),
             }
         }
+    }
+
+    async fn read_version(&self, params: &ListParams) -> kube::Result<String> {
+        read_store_version(&self.0, params).await
     }
 
     async fn watch_objects(

@@ -6,6 +6,7 @@ use kube::api::{Patch, PatchParams};
 
 use super::{LockClient, lease};
 use crate::error::{ApiErrorKind, Error, with_timeout};
+use crate::readable_dates::ReadableApi as _;
 
 #[derive(Debug)]
 pub enum BidOutcome {
@@ -107,7 +108,7 @@ impl LockClient {
         let params = PatchParams::apply(self.holder.as_str());
         match with_timeout(
             self.leases
-                .patch(&lease.name, &params, &Patch::Apply(&body)),
+                .patch_readable(&lease.name, &params, &Patch::Apply(&body)),
         )
         .await
         {
@@ -130,7 +131,7 @@ impl LockClient {
         given_back: u32,
     ) -> ReleaseOutcome {
         let body = lease::free_body(lease.into(), next, given_back);
-        match with_timeout(self.leases.patch(
+        match with_timeout(self.leases.patch_readable(
             &lease.name,
             &self.patch_params(),
             &Patch::Merge(&body),

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::{FIELD_MANAGER, patch_params};
 use crate::error::{Error, with_timeout};
 use crate::field_manager::post_params_for;
+use crate::readable_dates::ReadableApi as _;
 
 /// medik8s rejects a Lease that was renewed in the future. It is renewed this much in the past, so
 /// that a clock slightly behind ours accepts it.
@@ -26,7 +27,7 @@ pub(super) struct NodeLeaseOwner<'a> {
 }
 
 pub(super) async fn list_node_leases(leases: &Api<Lease>) -> Result<Vec<MaintenanceLease>, Error> {
-    let list = with_timeout(leases.list(&ListParams::default())).await?;
+    let list = with_timeout(leases.list_readable(&ListParams::default())).await?;
     Ok(list.items.iter().filter_map(observed_node_lease).collect())
 }
 
@@ -41,7 +42,7 @@ pub(super) async fn take_lease(
     let name = maintenance_lease_name(node.name);
     let body = lease_body(node, seen, ends, now);
     if seen.is_some() {
-        with_timeout(leases.patch(&name, &patch_params(), &Patch::Merge(body))).await?;
+        with_timeout(leases.patch_readable(&name, &patch_params(), &Patch::Merge(body))).await?;
         return Ok(());
     }
     let lease: Lease = serde_json::from_value(body).expect("the JSON below is a Lease");

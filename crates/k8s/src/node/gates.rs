@@ -11,6 +11,7 @@ use dogwatch_core::selector::LabelSelector;
 
 use crate::Error;
 use crate::error::with_timeout;
+use crate::readable_dates::ReadableApi as _;
 
 /// Which of `gates` are shut, as text; empty if none is. A gate is open when the DaemonSets' pods
 /// are ready, no PodDisruptionBudget that covered a drained pod is short, and the volumes are
@@ -46,7 +47,7 @@ pub async fn list_blocking_pods(
     let selected = ListParams::default()
         .fields(&format!("spec.nodeName={node}"))
         .labels(&selector.to_query_string());
-    let all = with_timeout(pods.list(&selected)).await?;
+    let all = with_timeout(pods.list_readable(&selected)).await?;
     let mut names: Vec<String> = all
         .items
         .iter()
@@ -77,7 +78,7 @@ fn is_running(pod: &Pod) -> bool {
 async fn list_unready_daemon_pods(client: &Client, node: &str) -> Result<Vec<String>, Error> {
     let pods: Api<Pod> = Api::all(client.clone());
     let on_node = ListParams::default().fields(&format!("spec.nodeName={node}"));
-    let unready = with_timeout(pods.list(&on_node))
+    let unready = with_timeout(pods.list_readable(&on_node))
         .await?
         .items
         .into_iter()

@@ -27,12 +27,13 @@ use futures::stream::Stream;
 
 use crate::Error;
 use crate::error::with_timeout;
+use crate::readable_dates::ReadableApi as _;
 use crate::watch::{FullObjects, ObjectEvent, ObjectSelection, list_and_watch};
 
 /// `None`: the API server has no Node of this name.
 pub async fn get_node(client: &Client, name: &str) -> Result<Option<Node>, Error> {
     let nodes: Api<Node> = Api::all(client.clone());
-    with_timeout(nodes.get_opt(name)).await
+    with_timeout(nodes.get_readable_opt(name)).await
 }
 
 /// The only standing watch of an idle coordinator.

@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use crate::Error;
 use crate::error::with_timeout;
 use crate::field_manager::patch_params_for;
+use crate::readable_dates::ReadableApi as _;
 
 /// Sends one conditional patch of a Node. The API server answers 409, and changes nothing, if the
 /// Node has changed since it was read or has been replaced.
@@ -24,7 +25,7 @@ pub async fn patch_node(
     let nodes: Api<Node> = Api::all(client.clone());
     let params = patch_params_for(COORDINATOR);
     let body = Patch::Merge(merge_patch(node, patch));
-    with_timeout(nodes.patch(node.name.as_str(), &params, &body)).await
+    with_timeout(nodes.patch_readable(node.name.as_str(), &params, &body)).await
 }
 
 /// Writes these conditions; all others stay.
@@ -44,7 +45,7 @@ pub async fn patch_conditions(
         "metadata": { "uid": node.uid },
         "status": { "conditions": conditions },
     }));
-    with_timeout(nodes.patch_status(node.name.as_str(), &params, &body)).await
+    with_timeout(nodes.patch_readable_status(node.name.as_str(), &params, &body)).await
 }
 
 fn condition_value(write: &ConditionWrite, now: Now) -> Value {

@@ -23,6 +23,7 @@ use crate::error::{Error, with_timeout};
 use crate::event::{EventDraft, EventName};
 use crate::field_manager::patch_params_for;
 use crate::node::{get_node, observed_node};
+use crate::readable_dates::ReadableApi as _;
 use crate::status_write::{StatusWriteError, check_kept_status};
 
 /// Events about cluster-scoped objects are in this namespace, as Kubernetes' own are.
@@ -50,7 +51,7 @@ impl NodeRebootClient {
 
     /// Reads whether the NodeReboot still has the version that was decided on.
     pub async fn is_current(&self, own: &ObservedNodeReboot) -> Result<bool, Error> {
-        let newest = with_timeout(self.object_api().get_opt(&own.name)).await?;
+        let newest = with_timeout(self.object_api().get_readable_opt(&own.name)).await?;
         let newest = newest.as_ref().map(convert_node_reboot);
         Ok(newest.is_some_and(|newest| {
             newest.uid == own.uid && newest.resource_version == own.resource_version
@@ -65,7 +66,8 @@ impl NodeRebootClient {
         let nodes: Api<Node> = Api::all(self.client.clone());
         let params = patch_params_for(CONTROLLER);
         let body = Patch::Merge(request_patch(patch));
-        let answer = with_timeout(nodes.patch(patch.node.as_str(), &params, &body)).await?;
+        let answer =
+            with_timeout(nodes.patch_readable(patch.node.as_str(), &params, &body)).await?;
         Ok(convert_node(&answer))
     }
 

@@ -22,6 +22,7 @@ use crate::error::{self, Error, with_timeout};
 use crate::event::{EventDraft, EventName};
 use crate::field_manager::patch_params_for;
 use crate::host::HostObject;
+use crate::readable_dates::ReadableApi as _;
 use crate::status_write::{StatusWriteError, check_kept_status};
 
 #[derive(Clone)]
@@ -65,7 +66,11 @@ impl ScheduleClient {
     }
 
     async fn list_nodes(&self) -> Result<Vec<TargetObject>, String> {
-        let all = with_timeout(self.node_api().list_metadata(&ListParams::default())).await;
+        let all = with_timeout(
+            self.node_api()
+                .list_readable_metadata(&ListParams::default()),
+        )
+        .await;
         let all =
             all.map_err(|error| format!("Nodes cannot be listed: {}", error.error_chain()))?;
         Ok(all.items.iter().map(target_of_node).collect())

@@ -6,15 +6,20 @@ use kube::core::ObjectList;
 use serde::de::DeserializeOwned;
 
 use crate::error::{Error, with_timeout};
+use crate::readable_dates::ReadableApi as _;
 
 const OBJECTS_PER_PAGE: u32 = 500;
 
 /// All objects, each trimmed by `trim`.
 pub(super) async fn list_pages<K, T>(api: &Api<K>, trim: impl Fn(&K) -> T) -> Result<Vec<T>, Error>
 where
-    K: Clone + std::fmt::Debug + DeserializeOwned,
+    K: kube::Resource + Clone + std::fmt::Debug + DeserializeOwned,
 {
-    read_every_page(|params| async move { api.list(&params).await }, trim).await
+    read_every_page(
+        |params| async move { api.list_readable(&params).await },
+        trim,
+    )
+    .await
 }
 
 /// Like [`list_pages`], for the objects with this label.
@@ -24,9 +29,9 @@ pub(super) async fn list_selected_pages<K, T>(
     trim: impl Fn(&K) -> T,
 ) -> Result<Vec<T>, Error>
 where
-    K: Clone + std::fmt::Debug + DeserializeOwned,
+    K: kube::Resource + Clone + std::fmt::Debug + DeserializeOwned,
 {
-    let list = |params: ListParams| async move { api.list(&params.labels(labels)).await };
+    let list = |params: ListParams| async move { api.list_readable(&params.labels(labels)).await };
     read_every_page(list, trim).await
 }
 
@@ -36,10 +41,10 @@ pub(super) async fn list_metadata_pages<K, T>(
     trim: impl Fn(&PartialObjectMeta<K>) -> T,
 ) -> Result<Vec<T>, Error>
 where
-    K: Clone + std::fmt::Debug + DeserializeOwned,
+    K: kube::Resource + Clone + std::fmt::Debug + DeserializeOwned,
 {
     read_every_page(
-        |params| async move { api.list_metadata(&params).await },
+        |params| async move { api.list_readable_metadata(&params).await },
         trim,
     )
     .await

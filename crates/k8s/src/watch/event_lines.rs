@@ -18,6 +18,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::ChangeStream;
+use crate::readable_dates::decode_event;
 
 /// Watches whole objects from this version on.
 pub(crate) async fn watch_full_objects<K>(
@@ -129,7 +130,7 @@ fn parse_complete_event<K: DeserializeOwned>(line: &str) -> serde_json::Result<W
 }
 
 fn parse_object<T: DeserializeOwned>(line: &str) -> serde_json::Result<T> {
-    let LineObject { object } = serde_json::from_str(line)?;
+    let LineObject { object } = decode_event(line)?;
     Ok(object)
 }
 

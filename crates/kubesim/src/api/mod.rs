@@ -72,6 +72,6 @@ pub use route::ApiVerb;
 pub use selector::ApiLabelSelector;
 pub use service::{ApiServer, ApiService, ServiceError};
 pub use status::ApiError;
-pub use store::{ApiServerOptions, ObjectStore};
+pub use store::{ApiServerOptions, ObjectStore, StoreBackup};
 pub use watch::{ConnectionCut, OpenWatch, WatchFrame};
 pub use watch_faults::{WatchEventFault, WatchEventInfo};

@@ -1,6 +1,8 @@
 //! The server's memory: objects, their history, the open watches, and the revision that counts
 //! every write.
 
+mod backup;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, OnceLock};
 
@@ -19,6 +21,8 @@ use super::route::ResourcePath;
 use super::value::{format_rfc3339, meta_mut, meta_text, text_at};
 use super::watch::{CollectionWatchers, StoreEvent};
 use crate::clock::ClusterClock;
+
+pub use self::backup::StoreBackup;
 
 /// One state of one object, without kind and apiVersion (the served resource adds them).
 #[derive(Debug)]

@@ -102,3 +102,58 @@ async fn a_kind_that_is_not_installed_is_no_policies_and_is_found_when_it_comes(
     until(&mut watch, |view| view.policy_objects.contains_key("again")).await;
     assert!(watch.current_view().synced);
 }
+
+/// An API server accepts a watch from the future of its store, and sends nothing.
+#[tokio::test(start_paused = true)]
+async fn a_store_that_was_restored_from_a_backup_is_seen_as_it_is() {
+    let server = server();
+    let nodes: Api<Node> = Api::all(server.client_for_user("test"));
+    let create = async |name: &str| {
+        let node: Node = object(json!({ "metadata": { "name": name } }));
+        nodes.create(&PostParams::default(), &node).await.unwrap();
+    };
+    create("n1").await;
+    let mut watch = ClusterWatch::new(server.client_for_user("controller"), "default", || 0.5);
+    until(&mut watch, |view| view.synced).await;
+    let backup = server.lock_store().make_backup();
+    for name in ["n2", "n3", "n4", "n5"] {
+        create(name).await;
+    }
+    until(&mut watch, |view| view.nodes.len() == 5).await;
+    server.lock_store().restore_backup(&backup);
+    create("n6").await;
+    let names = |view: &ClusterView| view.nodes.keys().map(ToString::to_string).collect();
+    until(&mut watch, |view| {
+        let names: Vec<String> = names(view);
+        names == ["n1", "n6"]
+    })
+    .await;
+    assert!(watch.current_view().synced);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_date_that_nobody_can_read_hides_no_object_from_a_list_or_a_watch() {
+    let server = server();
+    let client = server.client_for_user("test");
+    let leases: Api<Lease> = Api::namespaced(client.clone(), "default");
+    let path = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+    let create = async |name: &str| {
+        let lease = json!({ "metadata": { "name": name }, "spec": {
+            "holderIdentity": "node/n1", "acquireTime": "9999-12-31T23:59:59.000000Z" } });
+        let request = http::Request::post(path).body(lease.to_string().into_bytes());
+        client.request_text(request.unwrap()).await.unwrap();
+    };
+    create("dogwatch-default-0").await;
+    let mut watch = ClusterWatch::new(server.client_for_user("controller"), "default", || 0.5);
+    until(&mut watch, |view| view.synced).await;
+    create("dogwatch-default-1").await;
+    let readable = object(json!({ "metadata": { "name": "dogwatch-default-2" } }));
+    let created = leases.create(&PostParams::default(), &readable).await;
+    created.unwrap();
+    until(&mut watch, |view| view.leases.len() == 3).await;
+    let seen = &watch.current_view().leases;
+    for name in ["dogwatch-default-0", "dogwatch-default-1"] {
+        let holder = seen[name].slot.as_ref().unwrap().lease.holder.as_ref();
+        assert_eq!(holder.unwrap().as_str(), "node/n1", "it counts as held");
+    }
+}

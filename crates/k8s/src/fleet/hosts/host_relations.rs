@@ -19,6 +19,7 @@ use crate::Error;
 use crate::error::with_timeout;
 use crate::fleet::FleetClient;
 use crate::host::{BmcSecret, BmcSecretError, HostClient};
+use crate::readable_dates::ReadableApi as _;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NodesByHost {
@@ -30,14 +31,15 @@ pub struct NodesByHost {
 impl FleetClient {
     /// One list of all Nodes.
     pub async fn read_nodes_by_host(&self) -> Result<NodesByHost, Error> {
-        let nodes = with_timeout(self.node_api().list(&ListParams::default())).await?;
+        let nodes = with_timeout(self.node_api().list_readable(&ListParams::default())).await?;
         Ok(NodesByHost {
             providers: nodes.items.iter().filter_map(provider_entry).collect(),
         })
     }
 
     pub async fn read_controller(&self) -> Result<ObservedController, Error> {
-        let lease = with_timeout(self.lease_api().get_opt(lease::CONTROLLER_LEADER)).await?;
+        let lease =
+            with_timeout(self.lease_api().get_readable_opt(lease::CONTROLLER_LEADER)).await?;
         Ok(observed_controller(lease.as_ref()))
     }
 
@@ -55,7 +57,7 @@ impl FleetClient {
         let leases: Api<Lease> = Api::all(self.client.clone());
         let of_metal3 =
             ListParams::default().fields(&format!("metadata.name={METAL3_LEADER_LEASE}"));
-        let mut leases = with_timeout(leases.list(&of_metal3)).await?.items;
+        let mut leases = with_timeout(leases.list_readable(&of_metal3)).await?.items;
         let is_believed = |namespace: &String| rules.metal3_namespaces.contains(namespace);
         leases.retain(|lease| lease.namespace().as_ref().is_some_and(is_believed));
         let leases = leases.into_iter();

@@ -20,6 +20,7 @@ use kube::api::ListParams;
 use super::FleetClient;
 use crate::error::{ApiErrorKind, Error, with_timeout};
 use crate::host::{HostObject, convert_host};
+use crate::readable_dates::ReadableApi as _;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum HostsFound {
@@ -44,7 +45,11 @@ impl FleetClient {
 
     /// The hosts of a namespace; `None`: of all namespaces.
     pub async fn list_hosts(&self, namespace: Option<&str>) -> Result<HostsFound, Error> {
-        let listed = with_timeout(self.host_api(namespace).list(&ListParams::default())).await;
+        let listed = with_timeout(
+            self.host_api(namespace)
+                .list_readable(&ListParams::default()),
+        )
+        .await;
         match listed {
             Ok(list) => {
                 let mut hosts: Vec<HostSnapshot> = list.items.iter().map(convert_host).collect();
@@ -61,7 +66,7 @@ impl FleetClient {
     /// Reads one host from the API server.
     pub async fn read_host(&self, name: &HostName) -> Result<HostFound, Error> {
         let api = self.host_api(Some(&name.namespace));
-        match with_timeout(api.get(&name.name)).await {
+        match with_timeout(api.get_readable(&name.name)).await {
             Ok(object) => Ok(HostFound::There(Box::new(convert_host(&object)))),
             Err(error) if error.kind() == ApiErrorKind::NotFound => {
                 Self::host_not_found(&api).await

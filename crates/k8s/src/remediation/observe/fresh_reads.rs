@@ -17,6 +17,7 @@ use kube::{Api, ResourceExt as _};
 use crate::error::{Error, with_timeout};
 use crate::host::convert_host;
 use crate::node::observed_node;
+use crate::readable_dates::ReadableApi as _;
 use crate::remediation::client::RemediationClient;
 use crate::remediation::request::parse_request;
 use crate::remediation::restore;
@@ -77,7 +78,7 @@ impl RemediationClient {
             return Ok(None);
         };
         let hosts = self.host_api(&host.name.namespace);
-        let object = with_timeout(hosts.get_opt(&host.name.name)).await?;
+        let object = with_timeout(hosts.get_readable_opt(&host.name.name)).await?;
         Ok(object.as_ref().map(convert_host))
     }
 
@@ -117,7 +118,7 @@ impl RemediationClient {
     /// A request is valid until it is deleted, or its author gave it up.
     async fn request_needs(&self, name: &ObjectName, key: &KeyOwner) -> Result<bool, Error> {
         let requests = self.request_api(&name.namespace);
-        let object = with_timeout(requests.get_opt(&name.name)).await?;
+        let object = with_timeout(requests.get_readable_opt(&name.name)).await?;
         Ok(object.as_ref().map(parse_request).is_some_and(|request| {
             let is_it = matches!(key, KeyOwner::Request(uid) if *uid == request.uid);
             is_it && !request.deleting && !request.timed_out
@@ -125,11 +126,11 @@ impl RemediationClient {
     }
 
     async fn read_node(&self, name: &NodeName) -> Result<Option<Node>, Error> {
-        with_timeout(self.node_api().get_opt(name.as_str())).await
+        with_timeout(self.node_api().get_readable_opt(name.as_str())).await
     }
 
     async fn read_node_lease(&self, node: &NodeName) -> Result<Option<Lease>, Error> {
-        with_timeout(self.node_lease_api().get_opt(node.as_str())).await
+        with_timeout(self.node_lease_api().get_readable_opt(node.as_str())).await
     }
 
     pub(in crate::remediation) fn node_lease_api(&self) -> Api<Lease> {

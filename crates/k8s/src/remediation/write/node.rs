@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::{RemediationWriteError, RequiredRight};
 use crate::error::with_timeout;
 use crate::node::{OUT_OF_SERVICE_TAINT, observed_node};
+use crate::readable_dates::ReadableApi as _;
 use crate::remediation::client::{
     AnnotationChanges, RemediationClient, annotation_patch, check_annotations_written,
     patch_params, patch_precondition, send_write,
@@ -141,14 +142,14 @@ impl RemediationClient {
         body: Value,
     ) -> Result<Node, RemediationWriteError> {
         let (nodes, params, body) = (self.node_api(), patch_params(), Patch::Merge(body));
-        let call = nodes.patch(node.name.as_str(), &params, &body);
+        let call = nodes.patch_readable(node.name.as_str(), &params, &body);
         send_write(PATCH_RIGHT, &describe_node(node), call).await
     }
 
     /// Reads the Node; an error if it has another UID.
     async fn read_same_node(&self, node: &ObservedNode) -> Result<Node, RemediationWriteError> {
         let about = describe_node(node);
-        let now = with_timeout(self.node_api().get(node.name.as_str())).await;
+        let now = with_timeout(self.node_api().get_readable(node.name.as_str())).await;
         let now = now.map_err(|error| GET_RIGHT.classify_error(&about, error))?;
         if now.uid().as_ref() == Some(&node.uid) {
             Ok(now)

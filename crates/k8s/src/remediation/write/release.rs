@@ -20,6 +20,7 @@ use super::{RemediationWriteError, RequiredRight};
 use crate::deadline::SendDeadline;
 use crate::error::{ApiErrorKind, Error, with_custom_timeout};
 use crate::node::OUT_OF_SERVICE_TAINT;
+use crate::readable_dates::ReadableApi as _;
 use crate::remediation::client::{RemediationClient, patch_precondition};
 use crate::remediation::observe::heartbeat_of;
 
@@ -95,7 +96,9 @@ impl RemediationClient {
             self.node_api(),
             self.node_lease_api(),
         );
-        let both = async { futures::try_join!(nodes.get_opt(name), leases.get_opt(name)) };
+        let both = async {
+            futures::try_join!(nodes.get_readable_opt(name), leases.get_readable_opt(name))
+        };
         let read = with_custom_timeout(remaining_permit_time(cleared, now)?, both).await;
         let (node, lease) =
             read.map_err(|error| GET_RIGHT.classify_error(&format!("node {name}"), error))?;
