@@ -2,7 +2,8 @@
 //!
 //! **For:** the remediator, whose Machines and Nodes may live in two clusters.
 //! **May touch:** one Secret per Cluster in the management cluster (get, by name); in the workload
-//! cluster the namespace `kube-system` (get) and the list of API groups.
+//! cluster the namespace `kube-system` (get), the list of API groups, and the metadata of the
+//! coordinators' pods (list).
 //! **Promises:** nothing on the disk is read and no program is run because of a kubeconfig; no error
 //! text contains a credential; each request ends within [`WORKLOAD_REQUEST_TIMEOUT`].
 //!
@@ -12,11 +13,13 @@ use std::time::Duration;
 
 use dogwatch_api::{power_remediation, reboot_policy};
 use dogwatch_core::remediation::{ObjectName, RemediationReason};
-use k8s_openapi::api::core::v1::{Namespace, Secret};
+use k8s_openapi::api::core::v1::{Namespace, Pod, Secret};
+use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt as _};
 
 use crate::connect::{ContextConnection, connect_by_kubeconfig_text};
 use crate::error::{ApiErrorKind, Error, with_custom_timeout};
+use crate::readable_dates::ReadableApi as _;
 
 /// Limit for one request of this module. Source: Cluster API's cluster cache.
 pub const WORKLOAD_REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -27,6 +30,8 @@ const SECRET_TYPE: &str = "cluster.x-k8s.io/secret";
 pub(crate) const CLUSTER_NAME_LABEL: &str = "cluster.x-k8s.io/cluster-name";
 /// The key with the kubeconfig.
 const KUBECONFIG_KEY: &str = "value";
+/// Selects the pods of `deploy/base/daemonset.yaml`.
+const COORDINATOR_PODS: &str = "app.kubernetes.io/name=dogwatch-coordinator";
 /// The namespace whose UID identifies a cluster.
 const IDENTITY_NAMESPACE: &str = "kube-system";
 
@@ -56,7 +61,7 @@ pub struct WorkloadConnection {
     pub uid: String,
     /// Whether Dogwatch's kinds are installed there.
     pub has_dogwatch: bool,
-    /// Dogwatch's namespace there, if the kubeconfig names one.
+    /// Dogwatch's namespace there, if a kubeconfig that was made for Dogwatch names one.
     pub namespace: Option<String>,
     /// Identifies the Secret's content.
     pub secret_version: String,
@@ -148,6 +153,11 @@ impl WorkloadConnector {
             WorkloadClusterError::new(RemediationReason::KubeconfigInvalid, text)
         })?;
         let (uid, has_dogwatch) = identify_cluster(&client, cluster).await?;
+        let namespace = match self.which {
+            KubeconfigSecret::Dogwatch => namespace,
+            // Nobody wrote that context for Dogwatch, and its owner writes it again.
+            KubeconfigSecret::ClusterApi => None,
+        };
         Ok(WorkloadConnection {
             client,
             uid,
@@ -228,6 +238,43 @@ pub async fn identify_cluster(
     let uid = uid.map_err(failed("namespace kube-system"))?;
     let is_installed = is_dogwatch_installed(client).await;
     Ok((uid, is_installed.map_err(failed("the API groups"))?))
+}
+
+/// Where the coordinators of a workload cluster are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CoordinatorPlace {
+    /// In the expected namespace, or nowhere: they may run without pods, or be installed later.
+    Expected,
+    /// Only in another one: they would not count a Lease in the expected namespace.
+    Elsewhere { namespace: String },
+}
+
+/// Looks for the coordinators' pods in the namespace where Dogwatch is expected, and if there are
+/// none, everywhere.
+///
+/// # Errors
+/// When a request fails. An account that may not list pods finds none.
+pub async fn find_coordinators(client: &Client, expected: &str) -> Result<CoordinatorPlace, Error> {
+    let here = Api::namespaced(client.clone(), expected);
+    if first_coordinator(here).await?.is_some() {
+        return Ok(CoordinatorPlace::Expected);
+    }
+    let elsewhere = first_coordinator(Api::all(client.clone())).await?;
+    let namespace = elsewhere.filter(|namespace| namespace != expected);
+    Ok(namespace.map_or(CoordinatorPlace::Expected, |namespace| {
+        CoordinatorPlace::Elsewhere { namespace }
+    }))
+}
+
+/// The namespace of a coordinator's pod.
+async fn first_coordinator(pods: Api<Pod>) -> Result<Option<String>, Error> {
+    let params = ListParams::default().labels(COORDINATOR_PODS).limit(1);
+    let list = pods.list_readable_metadata(&params);
+    match with_custom_timeout(WORKLOAD_REQUEST_TIMEOUT, list).await {
+        Ok(list) => Ok(list.items.first().and_then(|pod| pod.namespace())),
+        Err(error) if error.kind() == ApiErrorKind::Forbidden => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 async fn read_cluster_uid(client: &Client) -> Result<String, Error> {

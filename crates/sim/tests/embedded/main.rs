@@ -64,3 +64,4 @@ mod remedy_on_embedded;
 mod rollout_estimates;
 mod scenarios;
 mod schedule_on_embedded;
+mod workload_namespace;

@@ -6,7 +6,8 @@ use std::time::Duration;
 use dogwatch_core::remediation::{ObjectName, RemediationReason};
 use dogwatch_k8s::cluster::ClusterWatch;
 use dogwatch_k8s::workload_cluster::{
-    WorkloadClusterError, WorkloadConnection, WorkloadConnector, identify_cluster,
+    CoordinatorPlace, KubeconfigSecret, WorkloadClusterError, WorkloadConnection,
+    WorkloadConnector, find_coordinators, identify_cluster,
 };
 use dogwatch_runtime::jitter::JitterSource;
 use tokio::sync::Notify;
@@ -117,6 +118,9 @@ impl WorkloadWatcher {
 
     async fn watch_nodes(&self, connection: &WorkloadConnection) -> ConnectionEnd {
         let cluster = &self.name;
+        if let Some(end) = self.check_namespace(connection).await {
+            return end;
+        }
         let mut watch = self.open_watch(connection);
         if let Some(end) = self.wait_for_lists(connection, &mut watch).await {
             return end;
@@ -168,6 +172,36 @@ impl WorkloadWatcher {
         named.unwrap_or(&self.settings.namespace)
     }
 
+    /// Budgets count only the Leases of the coordinators' own namespace. `None`: the remediator takes
+    /// its Leases there, as far as it can be seen.
+    async fn check_namespace(&self, connection: &WorkloadConnection) -> Option<ConnectionEnd> {
+        if !connection.has_dogwatch {
+            return None;
+        }
+        let expected = self.namespace_in(connection);
+        match find_coordinators(&connection.client, expected).await {
+            Ok(CoordinatorPlace::Expected) => None,
+            Ok(CoordinatorPlace::Elsewhere { namespace }) => {
+                let message = format!(
+                    "workload cluster {}: Dogwatch's coordinators there are in namespace {namespace}, and would not \
+                     count a Lease in namespace {expected}: use Secret {}, and name {namespace} in the context of \
+                     its kubeconfig",
+                    self.name,
+                    KubeconfigSecret::Dogwatch.secret_name(&self.name.name),
+                );
+                Some(ConnectionEnd::Failed(WorkloadClusterError {
+                    reason: RemediationReason::WorkloadClusterUnreachable,
+                    message,
+                }))
+            }
+            Err(error) => {
+                let what = "the pods of the coordinators";
+                let error = WorkloadClusterError::from_request(&self.name, what, &error);
+                Some(ConnectionEnd::Failed(error))
+            }
+        }
+    }
+
     /// Waits until all lists have arrived; returns why they do not.
     async fn wait_for_lists(
         &self,
@@ -206,11 +240,7 @@ impl WorkloadWatcher {
             format!(
                 ". Dogwatch's namespace there is taken to be {}, {}",
                 self.namespace_in(connection),
-                match connection.namespace {
-                    Some(_) => "which the kubeconfig's context names",
-                    None =>
-                        "which is its name here: if it has another name, write that into the kubeconfig's context",
-                }
+                describe_namespace_source(connection)
             )
         } else {
             String::new()
@@ -262,5 +292,14 @@ impl WorkloadWatcher {
         };
         self.registry
             .publish_state(&self.name, ObservedWorkloadCluster::Readable(access));
+    }
+}
+
+fn describe_namespace_source(connection: &WorkloadConnection) -> &'static str {
+    match connection.namespace {
+        Some(_) => "which the kubeconfig's context names",
+        None => {
+            "which is its name here: if it has another name, write that into the context of Dogwatch's own kubeconfig"
+        }
     }
 }
