@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use dogwatch_core::duration;
 use dogwatch_core::name::NodeName;
+use dogwatch_core::node_reboot::{NodeRebootPlan, ObservedNodeReboot};
 use dogwatch_core::reboot::{AbortRequest, NodeRebootRef, ObservedNode, ParsedAnnotation};
 use dogwatch_k8s::fleet::AbortOutcome;
 
@@ -14,7 +15,7 @@ use crate::args::ClusterArgs;
 use crate::cluster::ConnectedCluster;
 use crate::exit::{CliExitCode, CommandFailure};
 use crate::node_reboots;
-use crate::output::print_line;
+use crate::output::{self, print_line};
 use crate::person;
 use crate::resource::parse_node;
 use dogwatch_core::printable::printable_text;
@@ -70,7 +71,9 @@ pub async fn run(cluster: &ClusterArgs, args: &AbortArgs) -> Result<(), CommandF
                 "node/{node}: the request by {} was removed before the reboot began",
                 printable_text(&request.requester)
             ))?;
-            return cancel_asking_reboots(&connected, node, &request.node_reboots).await;
+            cancel_asking_reboots(&connected, node, &request.node_reboots).await?;
+            warn_of_other_requests(&connected, node, &request.node_reboots).await;
+            return Ok(());
         }
         AbortOutcome::Rebooting(_) => {
             let text = format!("the reboot of node {node} was not aborted");
@@ -78,7 +81,10 @@ pub async fn run(cluster: &ClusterArgs, args: &AbortArgs) -> Result<(), CommandF
                 .with_next_step("to abort it without this question, add --yes"));
         }
         AbortOutcome::Unreadable(why) => return Err(unreadable_record_failure(node, &why)),
-        AbortOutcome::NothingUnderWay(seen) => return Err(nothing_to_abort_failure(&seen)),
+        AbortOutcome::NothingUnderWay(seen) => {
+            let requested = list_requested_reboots(&connected, &seen).await;
+            return Err(nothing_to_abort_failure(&seen, &requested));
+        }
         AbortOutcome::NoSuchNode => return Err(connected.no_such_node(node).await),
     };
     if args.no_wait {
@@ -133,6 +139,48 @@ async fn cancel_asking_reboots(
     end_with_failures(failures)
 }
 
+/// Other NodeReboots that ask for this node go on.
+async fn warn_of_other_requests(
+    connected: &ConnectedCluster,
+    node: &NodeName,
+    cancelled: &[NodeRebootRef],
+) {
+    let Ok(Some(seen)) = connected.fleet.read_node(node).await else {
+        return;
+    };
+    let mut others = list_requested_reboots(connected, &seen).await;
+    others.retain(|reboot| cancelled.iter().all(|one| one.uid != reboot.uid));
+    if let Some((names, step)) = describe_requested_reboots(node, &others) {
+        output::print_warning(&format!(
+            "dogwatch: node {node} is still requested by {names}\n  → to withdraw that: {step}"
+        ));
+    }
+}
+
+/// The NodeReboots that ask for this node, and that nothing on the Node shows. An abort leaves them:
+/// `reboot --cancel` and `release` end them. Those that cannot be read are left out with a warning.
+async fn list_requested_reboots(
+    connected: &ConnectedCluster,
+    seen: &ObservedNode,
+) -> Vec<ObservedNodeReboot> {
+    let listed = connected.fleet.list_node_reboots().await;
+    let open = listed.map(|found| found.open_of_node(&seen.name));
+    let open = open.unwrap_or_else(|error| {
+        let why = error.error_chain();
+        output::print_warning(&format!(
+            "dogwatch: whether a NodeReboot asks for node {} could not be read: {why}",
+            seen.name
+        ));
+        None
+    });
+    let mut open = open.unwrap_or_default();
+    open.retain(|reboot| {
+        let is_cancelled = reboot.plan.as_ref().is_ok_and(|plan| plan.cancel);
+        !is_cancelled && reboot.has_not_reached(seen)
+    });
+    open
+}
+
 /// An abort must not undo work that an unreadable record describes.
 fn unreadable_record_failure(node: &NodeName, why: &str) -> CommandFailure {
     let text = format!(
@@ -144,8 +192,16 @@ fn unreadable_record_failure(node: &NodeName, why: &str) -> CommandFailure {
     ))
 }
 
-fn nothing_to_abort_failure(seen: &ObservedNode) -> CommandFailure {
+fn nothing_to_abort_failure(
+    seen: &ObservedNode,
+    requested: &[ObservedNodeReboot],
+) -> CommandFailure {
     let name = &seen.name;
+    if let Some((names, step)) = describe_requested_reboots(name, requested) {
+        let text = format!("no reboot of {name} is under way, but one is requested by {names}");
+        return CommandFailure::new(CliExitCode::Failed, text)
+            .with_next_step(format!("to withdraw the request: {step}"));
+    }
     let failure = CommandFailure::new(
         CliExitCode::Failed,
         format!("no reboot of {name} is under way"),
@@ -161,4 +217,28 @@ fn nothing_to_abort_failure(seen: &ObservedNode) -> CommandFailure {
         ));
     }
     failure.with_next_step(format!("dogwatch explain {name}"))
+}
+
+/// The names of the NodeReboots, and the commands that withdraw them. `None` if there are none.
+fn describe_requested_reboots(
+    node: &NodeName,
+    requested: &[ObservedNodeReboot],
+) -> Option<(String, String)> {
+    if requested.is_empty() {
+        return None;
+    }
+    let is_hold =
+        |reboot: &ObservedNodeReboot| reboot.plan.as_ref().is_ok_and(NodeRebootPlan::is_hold);
+    let names = requested
+        .iter()
+        .map(|reboot| format!("nodereboot/{}", reboot.name));
+    let names: Vec<String> = names.collect();
+    let mut steps = Vec::new();
+    if !requested.iter().all(is_hold) {
+        steps.push(format!("dogwatch reboot {node} --cancel"));
+    }
+    if requested.iter().any(is_hold) {
+        steps.push(format!("dogwatch release {node}"));
+    }
+    Some((printable_text(&names.join(", ")), steps.join("; ")))
 }

@@ -9,6 +9,7 @@ use dogwatch_core::check::{self, CheckFinding, FindingSeverity, PlannedPod};
 use dogwatch_core::name::NodeName;
 use serde::Serialize;
 
+use self::check_view::SharedReads;
 use super::nodes::NodeSelectionArgs;
 use crate::args::ClusterArgs;
 use crate::cluster::{ConnectedCluster, current_time};
@@ -95,11 +96,9 @@ pub async fn check_nodes(cluster: &ClusterArgs, args: &CheckArgs) -> Result<(), 
     }
     let mut reports = Vec::new();
     let mut missing = None;
-    let remedies = check_view::read_remediations(&connected).await;
-    let admission = check_view::read_admission(&connected).await;
+    let shared = SharedReads::read_cluster(&connected, fleet).await;
     for node in args.which.list_node_names(&connected).await? {
-        let view =
-            check_view::read_check_view(&connected, &fleet, &remedies, &admission, &node).await;
+        let view = check_view::read_check_view(&connected, &shared, &node).await;
         let now = current_time();
         match check::find_reboot_blockers(&view, now) {
             Some(findings) => {

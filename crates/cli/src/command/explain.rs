@@ -173,6 +173,8 @@ async fn read_node_input(
     let on_node = connected.fleet.read_node_contents(node, &rules).await;
     let coordinator = connected.fleet.read_coordinator(node).await;
     let healer = connected.fleet.read_healer().await;
+    let node_reboots = connected.fleet.list_node_reboots().await;
+    let node_reboots = node_reboots.map(|found| found.open_of_node(node));
     Ok(NodeReportInput {
         node: node.clone(),
         fleet,
@@ -185,6 +187,11 @@ async fn read_node_input(
         healer: healer
             .map_err(|error| warn_left_out("the healer", &error))
             .ok(),
+        node_reboots: node_reboots
+            .map_err(|error| warn_left_out("the NodeReboots", &error))
+            .ok()
+            .flatten()
+            .unwrap_or_default(),
     })
 }
 

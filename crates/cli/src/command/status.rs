@@ -5,14 +5,19 @@ mod overview;
 mod remediations;
 pub mod rows;
 mod schedules;
+mod status_source;
 mod watch;
 mod watched_status;
 
 pub use watched_status::WatchedStatus;
 
+use std::sync::Arc;
+
 use dogwatch_core::explain::{self, FleetSnapshot, FleetStatus};
+use dogwatch_core::node_reboot::ObservedNodeReboot;
 use dogwatch_core::policy::ClusterPolicies;
 use dogwatch_core::report::{EstimateRollout as _, FleetViewInput, build_fleet_view};
+use dogwatch_k8s::fleet::NodeRebootsFound;
 use dogwatch_sim::plan::LivePlanner;
 
 use self::overview::StatusDocument;
@@ -147,6 +152,7 @@ async fn read_status(
         remediations::read_remediation_rows(connected, scope, &mut unreadable).await?
     };
     let schedules = schedules::read_schedule_rows(connected, scope, &mut unreadable).await?;
+    let node_reboots = read_node_reboots(connected, scope, &mut unreadable).await;
     for missing in &unreadable {
         eprintln!("dogwatch: {missing}");
     }
@@ -157,6 +163,7 @@ async fn read_status(
             hosts,
             remediations,
             schedules,
+            node_reboots,
             estimate,
             unreadable,
             fleet: &fleet,
@@ -170,6 +177,26 @@ async fn read_status(
         ..filter_status(explain::fleet_status(&fleet, now), scope)
     };
     Ok(StatusDocument::of_part(status))
+}
+
+/// In a status of all parts, those that have not reached their nodes are counted.
+async fn read_node_reboots(
+    connected: &ConnectedCluster,
+    scope: &StatusScope,
+    unreadable: &mut Vec<String>,
+) -> Vec<Arc<ObservedNodeReboot>> {
+    if scope.part.is_some() {
+        return Vec::new();
+    }
+    let listed = connected.fleet.list_node_reboots().await;
+    listed.map_or_else(
+        |error| {
+            let why = error.error_chain();
+            unreadable.push(format!("the NodeReboots cannot be read: {why}"));
+            Vec::new()
+        },
+        NodeRebootsFound::into_reboots,
+    )
 }
 
 fn filter_status(mut status: FleetStatus, scope: &StatusScope) -> FleetStatus {

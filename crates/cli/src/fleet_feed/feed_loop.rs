@@ -49,7 +49,8 @@ impl FeedLoop {
         loop {
             let estimate_due = self.estimates.next_due();
             tokio::select! {
-                () = self.sources.wait_for_change() => self.note_change(),
+                // The view says what cannot be watched.
+                _ = self.sources.wait_for_change() => self.note_change(),
                 () = tokio::time::sleep_until(self.due) => self.publish_view().await,
                 () = self.estimates.wait_for_estimate() => self.note_change(),
                 () = sleep_until_deadline(estimate_due) => {

@@ -1,8 +1,9 @@
 //! Keeps a view of the fleet up to date, for `dogwatch top`, the dashboard and component `web`.
 //!
-//! **For:** [`FleetFeed`]: one task for any number of readers.
-//! **May touch:** reads (list, watch) of Nodes, Leases, policies, hosts, schedules, Machines and
-//! requests for remediation.
+//! **For:** [`FleetFeed`]: one task for any number of readers; [`FeedSources`], its watches alone, for
+//! `dogwatch status --watch`.
+//! **May touch:** reads (list, watch) of Nodes, Leases, policies, hosts, schedules, NodeReboots,
+//! Machines and requests for remediation.
 //! **Promises:** a new view at most once a second, and only if something other than its time
 //! changed; after a lost connection the last known state stays, `unreadable` says so, and the
 //! watches go on; a kind that is not installed is no error; views and estimates are made on other
@@ -25,6 +26,7 @@ use tokio::task::JoinHandle;
 
 pub use self::estimates::FeedEstimates;
 use self::feed_loop::FeedLoop;
+pub use self::sources::FeedSources;
 use crate::cluster::current_time;
 
 /// Follows the cluster until it is dropped.

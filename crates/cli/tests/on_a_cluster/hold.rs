@@ -306,3 +306,59 @@ fn a_hold_of_no_node_is_refused_and_a_wait_has_an_end() {
         );
     }
 }
+
+/// The controller leaves a person's request on the Node when it withdraws a NodeReboot from it.
+#[test]
+fn a_release_of_an_object_and_an_annotation_needs_a_clear_word_and_ends_both() {
+    let stage = with_node_reboots();
+    let uid = post_hold(&stage, "bobs", &json!({ "requester": "bob" }));
+    let joined = json!({ "method": "Hold", "requester": "ann", "reason": "new memory",
+        "nodeReboots": [{ "name": "bobs", "uid": uid }] });
+    for asked in [
+        json!({ "method": "Hold", "requester": "ann", "reason": "new memory" }),
+        joined,
+    ] {
+        let annotations = json!({ "dogwatch.dev/reboot-requested": asked.to_string() });
+        stage.merge(
+            &node("n3"),
+            &json!({ "metadata": { "annotations": annotations } }),
+        );
+        let (code, _, errors) = ended(stage.dogwatch(&["release", "n3"]));
+        assert!(
+            code == 1
+                && errors.contains(
+                    "nodereboot/bobs by bob, annotation dogwatch.dev/reboot-requested by ann"
+                )
+                && errors.contains("dogwatch release n3 --all"),
+            "{code} {errors}"
+        );
+        assert_eq!(holds(&stage).len(), 1);
+        assert_eq!(request(&stage, "n3"), asked.to_string());
+    }
+    let (code, text, errors) = ended(stage.dogwatch(&["release", "n3", "--all"]));
+    assert_eq!(code, 0, "{errors}");
+    assert!(
+        text.contains("nodereboot/bobs was deleted") && text.ends_with("node/n3 is released\n"),
+        "{text}"
+    );
+    assert!(holds(&stage).is_empty());
+    assert_eq!(request(&stage, "n3"), Value::Null);
+}
+
+/// The request is the controller's own, so it goes with its NodeReboot.
+#[test]
+fn the_annotation_that_the_controller_wrote_for_a_hold_is_no_second_one() {
+    let stage = with_node_reboots();
+    let uid = post_hold(&stage, "bobs", &json!({ "requester": "bob" }));
+    let carried = json!({ "method": "Hold", "requester": "bob (nodereboot/bobs)",
+        "nodeReboots": [{ "name": "bobs", "uid": uid }] });
+    let annotations = json!({ "dogwatch.dev/reboot-requested": carried.to_string() });
+    stage.merge(
+        &node("n3"),
+        &json!({ "metadata": { "annotations": annotations } }),
+    );
+    let (code, _, errors) = ended(stage.dogwatch(&["release", "n3"]));
+    assert_eq!(code, 0, "{errors}");
+    assert!(holds(&stage).is_empty());
+    assert_eq!(request(&stage, "n3"), carried.to_string());
+}

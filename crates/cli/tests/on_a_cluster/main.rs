@@ -124,6 +124,76 @@ fn a_change_is_shown_while_it_is_watched() {
     child.wait().unwrap();
 }
 
+/// The documents of a status that is watched. The process ends with it.
+struct WatchedDocuments {
+    child: std::process::Child,
+    lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
+}
+
+impl WatchedDocuments {
+    fn of_command(stage: &Stage, args: &[&str]) -> Self {
+        let mut command = stage.dogwatch(args);
+        let command = command.stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, lines }
+    }
+
+    fn until(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let line = self.lines.next().expect("it goes on").unwrap();
+            let document = serde_json::from_str(&line).unwrap();
+            if is_it(&document) {
+                return document;
+            }
+        }
+    }
+}
+
+impl Drop for WatchedDocuments {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+#[test]
+fn a_watched_status_says_what_it_may_not_read() {
+    let stage = hosts::with_hosts();
+    stage.node("n1", None, 0);
+    stage.deny(ApiVerb::List, "baremetalhosts");
+    let watch = ["status", "--watch", "-o", "json"];
+    let mut documents = WatchedDocuments::of_command(&stage, &watch);
+    let first = documents.until(|_| true);
+    let unreadable = first["unreadable"][0].as_str().unwrap();
+    assert!(
+        unreadable.contains("the BareMetalHosts cannot be watched"),
+        "{first:#}"
+    );
+    assert_eq!(
+        first["sentence"],
+        "No reboot is under way, and none waits. Nothing that could be read needs you. Not everything could be read."
+    );
+}
+
+#[test]
+fn a_watched_status_says_that_the_api_server_is_away_and_when_it_is_back() {
+    for (args, shown) in [
+        (&["status", "--watch", "-o", "json"][..], "nodes"),
+        (&["status", "locks", "--watch", "-o", "json"][..], "locks"),
+    ] {
+        let stage = rebooting_cluster();
+        let mut documents = WatchedDocuments::of_command(&stage, args);
+        let first = documents.until(|_| true);
+        assert_eq!(first["unreadable"], Value::Null, "{first:#}");
+        stage.cut_off(true);
+        let away = documents.until(|document| document["unreadable"] != Value::Null);
+        assert_eq!(away[shown], first[shown], "what was known stays");
+        stage.cut_off(false);
+        documents.until(|document| document["unreadable"] == Value::Null);
+    }
+}
+
 #[test]
 fn explain_follows_the_chain_to_the_holder_and_to_the_budget() {
     let stage = rebooting_cluster();

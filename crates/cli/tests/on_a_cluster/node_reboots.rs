@@ -1,9 +1,10 @@
 //! Tests `dogwatch reboot` and `dogwatch explain` where the kind NodeReboot is installed.
 
+use dogwatch_kubesim::api::ApiVerb;
 use serde_json::{Value, json};
 
 use super::reboot::followed;
-use super::stage::{Stage, ended};
+use super::stage::{Stage, ended, in_json};
 use super::{NODE_REBOOTS, rebooting_cluster, with_node_reboots};
 
 const ASK: [&str; 6] = ["reboot", "n3", "--reason", "kernel", "--requester", "ann"];
@@ -173,4 +174,83 @@ fn a_node_reboot_is_explained_with_its_node_and_a_wrong_name_with_the_right_one(
     assert_eq!(told["ofNode"]["node"], "n2");
     let (code, _, errors) = ended(stage.dogwatch(&["explain", "nr/gpu-n3"]));
     assert!(code == 3 && errors.contains("gpu-n2"), "{errors}");
+}
+
+/// What is asked for later, or without a controller, is on no Node: each command has to look for the
+/// object.
+#[test]
+fn a_node_reboot_that_has_not_reached_its_node_is_seen_by_every_command() {
+    let stage = with_node_reboots();
+    let spec = json!({ "nodeName": "n3", "requester": "ann", "reason": "kernel",
+        "notBefore": "2999-01-01T00:00:00Z" });
+    let object = json!({ "apiVersion": "dogwatch.dev/v1alpha1", "kind": "NodeReboot",
+        "metadata": { "name": "later" }, "spec": spec });
+    stage.post(NODE_REBOOTS, &object);
+    let (code, text, errors) = ended(stage.dogwatch(&["explain", "n3"]));
+    assert_eq!((code, errors.as_str()), (0, ""), "{text}");
+    for part in [
+        "n3: a reboot is requested by nodereboot/later, and has not reached the node",
+        "nodereboot/later, method Reboot by ann: \"kernel\"",
+        "no dogwatch controller leads",
+        "to withdraw it: dogwatch reboot n3 --cancel",
+    ] {
+        assert!(text.contains(part), "{part} is missing: {text}");
+    }
+    assert!(!text.contains("--reason …"), "{text}");
+
+    let (code, _, errors) = ended(stage.dogwatch(&["abort", "n3"]));
+    assert!(
+        code == 1
+            && errors.contains("one is requested by nodereboot/later")
+            && errors.contains("dogwatch reboot n3 --cancel"),
+        "{code} {errors}"
+    );
+
+    let status = in_json(stage.dogwatch(&["status", "-o", "json"]));
+    assert_eq!(status["counts"]["requested"], 1);
+    let sentence = status["sentence"].as_str().unwrap();
+    assert!(
+        sentence.contains("1 requested reboot has not reached its node."),
+        "{sentence}"
+    );
+    let tasks = status["needsPerson"].as_array().unwrap().iter();
+    let tasks: Vec<&str> = tasks.filter_map(|task| task["subject"].as_str()).collect();
+    assert!(tasks.contains(&"controller"), "{tasks:?}");
+
+    let (code, text, _) = ended(stage.dogwatch(&["check", "n3"]));
+    assert!(
+        code == 6 && text.contains("blocks   controller: no dogwatch controller leads"),
+        "{code} {text}"
+    );
+
+    let (code, _, errors) = ended(stage.dogwatch(&["reboot", "n3", "--cancel"]));
+    assert_eq!(code, 0, "{errors}");
+    let (_, _, errors) = ended(stage.dogwatch(&["abort", "n3"]));
+    assert!(
+        errors.contains("no reboot of n3 is under way") && !errors.contains("requested"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn node_reboots_that_may_not_be_read_are_told_and_hide_nothing_else() {
+    let stage = with_node_reboots();
+    stage.deny(ApiVerb::List, "nodereboots");
+    let (code, text, errors) = ended(stage.dogwatch(&["explain", "n3"]));
+    assert!(
+        code == 0 && text.contains("nothing is under way") && errors.contains("the NodeReboots"),
+        "{code} {text} {errors}"
+    );
+    let (code, text, errors) = ended(stage.dogwatch(&["status"]));
+    assert!(
+        code == 0
+            && text.contains("Not everything could be read.")
+            && errors.contains("the NodeReboots cannot be read"),
+        "{code} {text} {errors}"
+    );
+    let (code, _, errors) = ended(stage.dogwatch(&["check", "--after-restore"]));
+    assert!(
+        code == 6 && errors.contains("records contradict"),
+        "{code} {errors}"
+    );
 }

@@ -189,6 +189,11 @@ impl Stage {
         self.server.set_denials(vec![denial]);
     }
 
+    /// Cuts everybody off, watches included, or reconnects them.
+    pub fn cut_off(&self, apart: bool) {
+        self.server.set_partitioned(TESTER, apart);
+    }
+
     /// The request on a Node.
     pub fn request(&self, node: &str) -> Value {
         let node = self.send(&request(

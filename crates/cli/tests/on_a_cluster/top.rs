@@ -28,6 +28,19 @@ fn open_nodes(stage: &Stage, size: (u16, u16)) -> PseudoTerminal {
     top
 }
 
+/// A drain of 1970 would need somebody, above the panes.
+fn begin_drain_now(stage: &Stage) {
+    let now = jiff::Timestamp::now();
+    let record = json!({
+        "phase": "draining", "run": "coordinator/x", "since": now, "planned": now,
+        "trigger": { "source": "sentinel:/run/reboot-needed", "reason": "kernel 6.18" },
+        "bootId": "boot-1", "cordonedByUs": true,
+    });
+    let annotations = json!({ "dogwatch.dev/reboot": record.to_string() });
+    let patch = json!({ "metadata": { "annotations": annotations } });
+    stage.merge("/api/v1/nodes/n1", &patch);
+}
+
 fn annotation(stage: &Stage, node: &str, name: &str) -> Value {
     let node = stage.get(&format!("/api/v1/nodes/{node}"));
     node["metadata"]["annotations"][format!("dogwatch.dev/{name}")].clone()
@@ -36,6 +49,7 @@ fn annotation(stage: &Stage, node: &str, name: &str) -> Value {
 #[test]
 fn keys_move_filter_and_help_and_q_gives_the_terminal_back() {
     let stage = rebooting_cluster();
+    begin_drain_now(&stage);
     let mut top = open_nodes(&stage, (100, 30));
     let shown = top.see("1 out");
     assert!(shown.starts_with("0 of 2 done, 1 out, 1 waits."), "{shown}");
@@ -58,6 +72,7 @@ fn keys_move_filter_and_help_and_q_gives_the_terminal_back() {
 fn enter_explains_the_row_as_the_command_does() {
     let stage = rebooting_cluster();
     stage.blocked_pod("n1");
+    begin_drain_now(&stage);
     let mut top = open_nodes(&stage, (160, 40));
     top.press_and_see("\r", "dogwatch explain node/n1");
     top.see("PodDisruptionBudget shop/db allows no disruption");

@@ -2,7 +2,7 @@
 
 use super::finding::{CheckFinding, FindingSeverity};
 use super::view::{CheckView, GateAnswer, GateState};
-use super::{pods, remediation};
+use super::{controller, pods, remediation};
 use crate::Now;
 use crate::explain::{self, CoordinatorSigns, ObservedCoordinator};
 use crate::policy::{self, ClusterPolicies, EffectivePolicy, MinInterval, RebootAllowance};
@@ -18,6 +18,7 @@ pub fn find_reboot_blockers(view: &CheckView, now: Now) -> Option<Vec<CheckFindi
     let mut found = Vec::new();
     found.extend(find_node_state(node));
     found.extend(find_coordinator_state(view, now));
+    found.extend(controller::find_missing_leader(view, now));
     found.extend(find_admission_gaps(view));
     found.extend(find_policy_blockers(view, node, &rule, now));
     found.extend(view.gates.iter().filter_map(find_closed_gate));

@@ -11,6 +11,7 @@
 //!
 //! Serves S7. Source: specification §1 (last line), §2.2 and §7.
 
+mod controller;
 mod drain_plan;
 mod finding;
 mod findings;

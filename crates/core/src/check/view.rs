@@ -32,6 +32,9 @@ pub struct CheckView {
     pub admission: Result<Vec<String>, String>,
     /// Dogwatch's namespace, if the admission policies let no coordinator evict a pod there.
     pub protected_namespace: Option<String>,
+    /// Whether the kind NodeReboot is installed, so that `dogwatch reboot` asks by one. `None`: not
+    /// needed, because a controller leads.
+    pub node_reboot_kind: Option<Result<bool, String>>,
     /// What would block a remediation; `None` if the cluster has no hosts.
     pub remediation: Option<Result<RemediationForecast, String>>,
 }

@@ -4,6 +4,7 @@ use super::coordinator::CoordinatorSigns;
 use super::fleet::{
     LeaseRow, NodeReportInput, ObservedCoordinator, find_true_condition, leading_reason,
 };
+use super::requested_reboots::requested_reboot_advice;
 use crate::Now;
 use crate::reboot::{
     HeldBackBy, ObservedNode, ParsedAnnotation, RebootPhase, RebootReason, RebootRecord,
@@ -69,12 +70,15 @@ fn idle_advice(view: &NodeReportInput, node: &ObservedNode, now: Now) -> Vec<Str
         )];
     }
     let Some(request) = node.request.get() else {
+        let requested = requested_reboot_advice(view, node, now);
         let known = matches!(node.request, ParsedAnnotation::Bad { .. });
-        let ask = format!(
+        if known || !requested.is_empty() {
+            return requested;
+        }
+        return vec![format!(
             "{REBOOT_ADVICE_PREFIX} dogwatch reboot {} --reason …",
             node.name
-        );
-        return if known { Vec::new() } else { vec![ask] };
+        )];
     };
     if request.not_before.is_some_and(|at| at > now.wall) {
         return vec![format!(

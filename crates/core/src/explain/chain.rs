@@ -8,6 +8,7 @@ use super::fleet::{
     NodeReportInput, ObservedCoordinator, condition_message, find_true_condition, leading_condition,
 };
 use super::human_format::{describe_trigger, format_age, format_since, format_time, quote_reason};
+use super::requested_reboots::{list_requested_reboots, summarize_requested_reboots};
 use super::{advice, human_format};
 use crate::Now;
 use crate::condition::CurrentCondition;
@@ -31,6 +32,7 @@ pub fn explain_node(view: &NodeReportInput, now: Now) -> Option<NodeExplanation>
         lines: Vec::new(),
     };
     chain.add_request();
+    chain.add_requested_reboots();
     chain.add_abort_request();
     if let Some(record) = node.record.get() {
         chain.add_phase(record);
@@ -87,7 +89,7 @@ impl NodeExplainer<'_> {
         let name = &self.node.name;
         match &self.node.record {
             ParsedAnnotation::Absent => match &self.node.request {
-                ParsedAnnotation::Absent => self.lock_api_summary(),
+                ParsedAnnotation::Absent => self.idle_summary(),
                 ParsedAnnotation::Is(_) | ParsedAnnotation::Bad { .. } => {
                     format!(
                         "{name}: a reboot is requested, and its coordinator has not accepted the request"
@@ -110,9 +112,9 @@ impl NodeExplainer<'_> {
         }
     }
 
-    /// The summary of a node whose coordinator does nothing; a caller of the lock API may hold the
-    /// node's lock.
-    fn lock_api_summary(&self) -> String {
+    /// The summary of a node whose coordinator does nothing. A caller of the lock API may hold the
+    /// node's lock, and a NodeReboot may not have reached the Node.
+    fn idle_summary(&self) -> String {
         let name = &self.node.name;
         if let Some(host) = self.view.fleet.waiting_host_for(name) {
             let age = format_age(self.now.elapsed_since(host.since));
@@ -124,7 +126,8 @@ impl NodeExplainer<'_> {
         if self.node.api_lock || self.view.fleet.lease_locked_through_api(name).is_some() {
             return format!("{name}: locked through the lock API");
         }
-        format!("{name}: nothing is under way")
+        summarize_requested_reboots(self.view, self.node)
+            .unwrap_or_else(|| format!("{name}: nothing is under way"))
     }
 
     fn add_request(&mut self) {
@@ -150,13 +153,17 @@ impl NodeExplainer<'_> {
                     format!("annotation dogwatch.dev/reboot-requested cannot be read: {why}");
                 self.add_line(ExplanationTopic::Asked, text);
             }
-            ParsedAnnotation::Absent if self.node.record == ParsedAnnotation::Absent => self
-                .add_line(
-                    ExplanationTopic::Asked,
-                    "nothing that this command can see (only the node's coordinator sees sentinels)",
-                ),
+            ParsedAnnotation::Absent if self.is_unasked() => self.add_line(
+                ExplanationTopic::Asked,
+                "nothing that this command can see (only the node's coordinator sees sentinels)",
+            ),
             ParsedAnnotation::Absent | ParsedAnnotation::Is(_) => {}
         }
+    }
+
+    fn is_unasked(&self) -> bool {
+        self.node.record == ParsedAnnotation::Absent
+            && list_requested_reboots(self.view, self.node).is_empty()
     }
 
     fn add_abort_request(&mut self) {

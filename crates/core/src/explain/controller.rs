@@ -1,14 +1,20 @@
 //! What the API shows of `dogwatch controller`.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 
 use super::human_format::format_ago;
 use crate::Now;
-use crate::leader::LEASE_DURATION;
+
+/// A leader that has not renewed its Lease for this long no longer leads, as far as two clocks can
+/// tell.
+pub(super) const LEADER_RENEW_LIMIT: Duration = Duration::from_mins(1);
 
 /// The leader, according to the leader Lease.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum ObservedController {
+    #[default]
     Unknown,
     Nobody,
     /// The Lease names a leader, which may be dead.
@@ -20,6 +26,18 @@ pub enum ObservedController {
 }
 
 impl ObservedController {
+    /// Whether nobody leads: the Lease has no holder, or one that has not renewed it for a minute.
+    /// A Lease that could not be read proves nothing.
+    pub fn is_without_leader(&self, now: Now) -> bool {
+        match self {
+            ObservedController::Unknown => false,
+            ObservedController::Nobody => true,
+            ObservedController::Leads { renewed, .. } => {
+                renewed.is_some_and(|at| now.elapsed_since(at) > LEADER_RENEW_LIMIT)
+            }
+        }
+    }
+
     /// The leader as a line of a chain; `None` if the Lease could not be read.
     pub(super) fn to_sentence(&self, now: Now) -> Option<String> {
         match self {
@@ -41,14 +59,10 @@ impl ObservedController {
         components: &str,
         now: Now,
     ) -> Option<String> {
-        let leads = match self {
-            ObservedController::Unknown => return None,
-            ObservedController::Nobody => false,
-            ObservedController::Leads { renewed, .. } => {
-                renewed.is_none_or(|at| now.elapsed_since(at) <= LEASE_DURATION * 2)
-            }
-        };
-        if !leads {
+        if *self == ObservedController::Unknown {
+            return None;
+        }
+        if self.is_without_leader(now) {
             let text =
                 "start the controller: dogwatch manifests | kubectl apply --server-side -f -";
             return Some(text.to_owned());

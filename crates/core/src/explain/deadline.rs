@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use dogwatch_api::node_reboot::RebootMethod;
 use jiff::Timestamp;
 
 use super::human_format::format_due;
@@ -48,6 +49,28 @@ pub(super) fn describe_deadline(
 /// When the phase ends at the latest; `None`: no time ends it.
 pub(crate) fn phase_deadline(record: &RebootRecord, policy: Option<&Policy>) -> Option<Timestamp> {
     Some(phase_time_limit(record, policy)?.ends_at())
+}
+
+/// When the phase has ended in any case if somebody works on it: after each of the `attempts` that
+/// is left. `None`: no time ends it.
+pub(crate) fn last_phase_deadline(
+    record: &RebootRecord,
+    policy: Option<&Policy>,
+    attempts: u32,
+) -> Option<Timestamp> {
+    let limit = phase_time_limit(record, policy)?;
+    let is_repeated =
+        record.phase == RebootPhase::Rebooting && record.trigger.method == RebootMethod::Reboot;
+    let left = if is_repeated {
+        attempts.saturating_sub(record.attempts)
+    } else {
+        0
+    };
+    let end = Now {
+        wall: limit.ends_at(),
+        mono: Duration::ZERO,
+    };
+    Some(end.wall_after(limit.timeout.saturating_mul(left)))
 }
 
 /// How long a phase may last.

@@ -10,6 +10,7 @@ use crate::drain::PodRules;
 use crate::lock::api_lock::WaitingHost;
 use crate::lock::{self, HeldLockLease, HolderId, LockWaiter, ObservedLease};
 use crate::name::{GroupName, NodeName};
+use crate::node_reboot::ObservedNodeReboot;
 use crate::policy::{self, ClusterPolicies, EffectivePolicy};
 use crate::reboot::{
     ObservedNode, RebootConfig, RebootPhase, RebootReason, WAITS_FOR_LOCK_MESSAGE,
@@ -17,6 +18,7 @@ use crate::reboot::{
 };
 
 use super::budget::outside_holder;
+use super::controller::ObservedController;
 use super::healer::ObservedHealer;
 use super::pods::NodePods;
 
@@ -41,6 +43,8 @@ pub struct FleetSnapshot {
     /// The hosts that have waited longest at a lock API, each with the reason, whether or not they
     /// are in a queue.
     pub waiting_hosts: Vec<WaitingHost>,
+    /// The leader of the controllers.
+    pub controller: ObservedController,
 }
 
 /// A waiter for the lock: a node, or a host at a lock API.
@@ -78,6 +82,8 @@ pub struct NodeReportInput {
     pub coordinator: ObservedCoordinator,
     /// `None` if it could not be read, or is not needed.
     pub healer: Option<ObservedHealer>,
+    /// The NodeReboots of this node that have not ended; empty if they could not be read.
+    pub node_reboots: Vec<ObservedNodeReboot>,
 }
 
 /// What the API shows of the coordinator that should run on the node.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::chain::{MAX_NAMED_ITEMS, NodeExplainer};
+use super::controller::LEADER_RENEW_LIMIT;
 use super::explanation::ExplanationTopic;
 use super::human_format::{format_age, format_due};
 use super::{LeaseRow, ObservedController};
@@ -25,8 +26,6 @@ use crate::reboot::{ObservedNode, ParsedAnnotation, RebootPhase};
 /// A live coordinator has written by then, even after a slow call.
 const COORDINATOR_SILENCE_LIMIT: Duration =
     HEARTBEAT_INTERVAL.saturating_add(Duration::from_mins(1));
-/// A leader that has not renewed its Lease for this long no longer leads.
-const LEADER_RENEW_LIMIT: Duration = Duration::from_mins(1);
 
 /// What the API shows of the healer.
 #[derive(Debug, Clone, PartialEq, Eq)]

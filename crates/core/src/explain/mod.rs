@@ -26,6 +26,7 @@ mod pods;
 mod policies;
 mod policy;
 mod remediation;
+mod requested_reboots;
 mod schedule;
 mod status;
 #[cfg(test)]
@@ -37,8 +38,8 @@ pub use budget::BudgetLine;
 pub use chain::explain_node;
 pub use controller::ObservedController;
 pub use coordinator::CoordinatorSigns;
-pub(crate) use deadline::phase_deadline;
 pub use deadline::{DEFAULT_DRAIN_TIMEOUT, DEFAULT_GATE_TIMEOUT, DEFAULT_REBOOT_TIMEOUT};
+pub(crate) use deadline::{last_phase_deadline, phase_deadline};
 pub use explanation::{ExplanationLine, ExplanationTopic, NodeExplanation};
 pub use fleet::{FleetSnapshot, LeaseRow, NodeReportInput, ObservedCoordinator, leading_condition};
 pub use healer::ObservedHealer;

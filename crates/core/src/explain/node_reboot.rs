@@ -146,13 +146,16 @@ impl NodeRebootExplainer<'_> {
     }
 }
 
-fn find_condition<'a>(reboot: &'a ObservedNodeReboot, kind: &str) -> Option<&'a CurrentCondition> {
+pub(super) fn find_condition<'a>(
+    reboot: &'a ObservedNodeReboot,
+    kind: &str,
+) -> Option<&'a CurrentCondition> {
     let mut conditions = reboot.status.conditions.iter();
     conditions.find(|condition| condition.kind == kind)
 }
 
 /// Whether the controller's conditions are about another version of the object.
-fn is_unobserved(reboot: &ObservedNodeReboot) -> bool {
+pub(super) fn is_unobserved(reboot: &ObservedNodeReboot) -> bool {
     reboot.status.observed_generation != reboot.generation
 }
 

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use dogwatch_api::node_reboot::RebootMethod;
 use jiff::Timestamp;
 
-use super::{FleetSnapshot, LeaseRow, NodeReportInput, ObservedCoordinator};
+use super::{FleetSnapshot, LeaseRow, NodeReportInput, ObservedController, ObservedCoordinator};
 use crate::Now;
 use crate::condition::CurrentCondition;
 use crate::lock::{HolderId, LockRecord, ObservedLease};
 use crate::name::{BootId, GroupName, NodeName};
+use crate::node_reboot::{NodeRebootPlan, NodeRebootState, ObservedNodeReboot};
 use crate::reboot::{ObservedNode, ParsedAnnotation, RebootPhase, RebootRecord};
 
 pub(crate) fn now(second: i64) -> Now {
@@ -137,6 +139,7 @@ pub(crate) fn fleet(nodes: Vec<ObservedNode>, leases: Vec<LeaseRow>) -> FleetSna
         remediation_leases: Vec::new(),
         lock_api_waiters: Vec::new(),
         waiting_hosts: Vec::new(),
+        controller: ObservedController::Unknown,
         policies: crate::policy::ClusterPolicies::Known(Vec::new()),
     }
 }
@@ -148,5 +151,48 @@ pub(crate) fn view(name: &str, fleet: FleetSnapshot) -> NodeReportInput {
         node_pods: None,
         coordinator: ObservedCoordinator::Unknown,
         healer: None,
+        node_reboots: Vec::new(),
+    }
+}
+
+/// A NodeReboot for this node, which no controller has read yet.
+pub(crate) fn requested(name: &str, node: &str) -> ObservedNodeReboot {
+    ObservedNodeReboot {
+        name: name.into(),
+        uid: format!("uid-{name}"),
+        resource_version: "1".into(),
+        generation: Some(1),
+        created: at(40),
+        deleting: false,
+        has_finalizer: false,
+        other_finalizers: Vec::new(),
+        status_problem: None,
+        plan: Ok(NodeRebootPlan {
+            node: NodeName::new(node).unwrap(),
+            node_uid: None,
+            method: RebootMethod::Reboot,
+            reason: "kernel".into(),
+            requester: Some("ann".into()),
+            not_before: None,
+            deadline: None,
+            success: None,
+            escalation: Vec::new(),
+            cancel: false,
+            ttl: std::time::Duration::from_hours(24),
+        }),
+        status: NodeRebootState::default(),
+    }
+}
+
+/// The same, with what the controller says that it waits for.
+pub(crate) fn answered(reboot: ObservedNodeReboot, said: (&str, &str)) -> ObservedNodeReboot {
+    let progressing = dogwatch_api::node_reboot::condition::PROGRESSING;
+    ObservedNodeReboot {
+        status: NodeRebootState {
+            observed_generation: reboot.generation,
+            conditions: vec![condition(progressing, said)],
+            ..NodeRebootState::default()
+        },
+        ..reboot
     }
 }

@@ -43,7 +43,7 @@ pub use host_key::{
     is_power_cycle_open,
 };
 pub use reason::NodeRebootReason;
-pub use request::{LateAskBlock, NodeRequestPatch};
+pub use request::{LateAskBlock, NodeRequestPatch, is_written_by_person};
 pub use snapshot::{
     HostLookup, LateAsk, NodeHostPower, NodeHostRead, NodeHostView, NodeRebootSnapshot,
     RebootNodeRead,

@@ -73,6 +73,13 @@ impl LateAskBlock {
     }
 }
 
+/// Whether a person wrote the request, and not the controller for a NodeReboot: NodeReboots may have
+/// joined it since.
+pub fn is_written_by_person(request: &RebootRequest) -> bool {
+    let mut joined = request.node_reboots.iter();
+    !joined.any(|one| is_written_for(request, &one.name))
+}
+
 pub(super) fn lists_reboot(refs: &[NodeRebootRef], own: &ObservedNodeReboot) -> bool {
     refs.iter().any(|one| one.uid == own.uid)
 }

@@ -9,9 +9,10 @@ use dogwatch_api::node_reboot::{
 use jiff::Timestamp;
 
 use super::reason::NodeRebootReason;
+use super::request::lists_reboot;
 use crate::condition::CurrentCondition;
 use crate::name::NodeName;
-use crate::reboot::{NodeRebootRef, RebootPhase};
+use crate::reboot::{NodeRebootRef, ObservedNode, RebootPhase};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ObservedNodeReboot {
@@ -99,6 +100,19 @@ impl ObservedNodeReboot {
         let named = plan.and_then(|plan| plan.node_uid.as_deref());
         let accepted = self.status.node_uid.as_deref();
         [named, accepted].into_iter().flatten().all(|it| it == uid)
+    }
+
+    /// Whether it is open, and its Node shows nothing of it: no controller has asked the Node yet.
+    pub fn has_not_reached(&self, node: &ObservedNode) -> bool {
+        let is_of_node = self.plan.as_ref().is_ok_and(|plan| plan.node == node.name);
+        let finished = self.open_attempt().and_then(|attempt| attempt.finished_at);
+        let record = node.record.get().map(|record| &record.trigger);
+        let last = node.last_reboot.get().map(|last| &last.trigger);
+        let served = record.into_iter().chain(last).map(|it| &it.node_reboots);
+        let asked = node.request.get().map(|request| &request.node_reboots);
+        let is_named = served.chain(asked).any(|refs| lists_reboot(refs, self));
+        let is_open = !self.is_final() && !self.deleting && finished.is_none();
+        is_of_node && is_open && !is_named
     }
 
     /// How the Node's annotations name it.

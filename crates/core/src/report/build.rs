@@ -1,5 +1,7 @@
 //! Builds the view.
 
+use std::sync::Arc;
+
 use super::counts::count_fleet;
 use super::groups::{GroupMembers, group_views};
 use super::out_nodes::out_nodes;
@@ -12,6 +14,7 @@ use crate::Now;
 use crate::explain::{
     FleetSnapshot, FleetStatus, HostRow, RemediationRow, ScheduleRow, fleet_status,
 };
+use crate::node_reboot::ObservedNodeReboot;
 use crate::policy::ClusterPolicies;
 
 /// What was read of the cluster.
@@ -21,6 +24,8 @@ pub struct FleetViewInput<'a> {
     pub hosts: Vec<HostRow>,
     pub remediations: Vec<RemediationRow>,
     pub schedules: Vec<ScheduleRow>,
+    /// All NodeReboots, or the open ones.
+    pub node_reboots: Vec<Arc<ObservedNodeReboot>>,
     /// `None`: nothing waits or is out, or no estimate was made yet.
     pub estimate: Option<FleetEstimate>,
     /// What could not be read, one sentence each. Unreadable policies are added.
@@ -35,6 +40,7 @@ impl<'a> FleetViewInput<'a> {
             hosts: Vec::new(),
             remediations: Vec::new(),
             schedules: Vec::new(),
+            node_reboots: Vec::new(),
             estimate: None,
             unreadable: Vec::new(),
         }
@@ -60,7 +66,7 @@ pub fn build_fleet_view(input: FleetViewInput<'_>, now: Now) -> FleetView {
         version: FLEET_VIEW_VERSION,
         at: now.wall,
         sentence: String::new(),
-        counts: count_fleet(fleet),
+        counts: count_fleet(fleet, &input.node_reboots),
         needs_person: Vec::new(),
         out: out_nodes(fleet, &nodes),
         waiting: waiting_nodes(fleet, &nodes, now),
@@ -76,7 +82,7 @@ pub fn build_fleet_view(input: FleetViewInput<'_>, now: Now) -> FleetView {
         estimate: input.estimate,
         unreadable,
     };
-    view.needs_person = person_tasks(fleet, &view);
+    view.needs_person = person_tasks(fleet, &view, now);
     view.counts.needs_person = view.needs_person.len();
     if view.counts.out + view.counts.waiting == 0 {
         view.estimate = None;

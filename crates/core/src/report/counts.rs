@@ -1,14 +1,22 @@
 //! Counts nodes.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use super::FleetCounts;
 use crate::explain::FleetSnapshot;
+use crate::name::NodeName;
+use crate::node_reboot::ObservedNodeReboot;
 use crate::reboot::{ObservedNode, RebootPhase, RebootRecord};
 use dogwatch_api::node_reboot::RebootMethod;
 
 /// All numbers but that of a person's tasks.
-pub(super) fn count_fleet(fleet: &FleetSnapshot) -> FleetCounts {
+pub(super) fn count_fleet(
+    fleet: &FleetSnapshot,
+    node_reboots: &[Arc<ObservedNodeReboot>],
+) -> FleetCounts {
     let records = || fleet.iter_nodes().filter_map(|node| node.record.get());
     let waiting = records().filter(|record| record.phase == RebootPhase::Waiting);
     let waiting = waiting.count();
@@ -20,8 +28,23 @@ pub(super) fn count_fleet(fleet: &FleetSnapshot) -> FleetCounts {
         out,
         waiting,
         rollout: done + out + waiting,
+        requested: count_requested(fleet, node_reboots),
         needs_person: 0,
     }
+}
+
+fn count_requested(fleet: &FleetSnapshot, node_reboots: &[Arc<ObservedNodeReboot>]) -> usize {
+    if node_reboots.is_empty() {
+        return 0;
+    }
+    let nodes = fleet.iter_nodes().map(|node| (&node.name, node));
+    let nodes: BTreeMap<&NodeName, &ObservedNode> = nodes.collect();
+    let is_requested = |reboot: &&Arc<ObservedNodeReboot>| {
+        let plan = reboot.plan.as_ref().ok();
+        let node = plan.and_then(|plan| nodes.get(&plan.node));
+        node.is_some_and(|node| reboot.has_not_reached(node))
+    };
+    node_reboots.iter().filter(is_requested).count()
 }
 
 /// When the first of the nodes that wait or are out began to wait. A hold is no part of a rollout:

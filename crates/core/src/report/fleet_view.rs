@@ -67,6 +67,9 @@ pub struct FleetCounts {
     pub waiting: usize,
     /// `done`, `out` and `waiting` together: the size of the rollout.
     pub rollout: usize,
+    /// Open NodeReboots that no controller has carried to their nodes yet. Their nodes count as
+    /// idle.
+    pub requested: usize,
     pub needs_person: usize,
 }
 
@@ -74,7 +77,7 @@ pub struct FleetCounts {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PersonTask {
-    /// `node/NAME`, `host/NS/NAME`, `policy/NAME`, or the subject of a remediation.
+    /// `node/NAME`, `host/NS/NAME`, `policy/NAME`, the subject of a remediation, or `controller`.
     pub subject: String,
     /// One CamelCase word.
     pub reason: String,

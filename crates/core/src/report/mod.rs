@@ -15,6 +15,7 @@ mod estimate;
 mod fleet_view;
 mod groups;
 mod out_nodes;
+mod overdue;
 mod person_tasks;
 mod phase_bars;
 mod recent;

@@ -2,21 +2,28 @@
 
 use std::collections::BTreeSet;
 
+use super::overdue::overdue_tasks;
 use super::{FleetView, PersonTask};
+use crate::Now;
 use crate::explain::{FleetSnapshot, HostRow, NodeStatusRow, RemediationRow, ScheduleRow};
 use crate::policy::{Policy, PolicyReason, rollout};
 use crate::power::PowerReason;
 use crate::reboot::{HeldBackBy, RebootPhase, RebootReason};
 use crate::remediation::RemediationReason;
 
-/// The most urgent first: machines that are out of service, then what holds up a whole policy, then
-/// single nodes, hosts, schedules. One task for each subject.
-pub(super) fn person_tasks(fleet: &FleetSnapshot, view: &FleetView) -> Vec<PersonTask> {
+/// The most urgent first: a controller that is missing, machines that are out of service, then what
+/// holds up a whole policy, then single nodes, hosts, schedules. One task for each subject.
+pub(super) fn person_tasks(fleet: &FleetSnapshot, view: &FleetView, now: Now) -> Vec<PersonTask> {
     let (out, idle): (Vec<_>, Vec<_>) = view.nodes.iter().partition(|row| is_out(row));
     let remediations = view.remediations.iter().filter_map(remediation_task);
     let policies = fleet.policies.known_policies().iter();
-    let tasks = remediations
+    let overdue = overdue_tasks(fleet, view, now);
+    let controller = controller_task(fleet, view, now);
+    let tasks = controller
+        .into_iter()
+        .chain(remediations)
         .chain(out.into_iter().filter_map(node_task))
+        .chain(overdue)
         .chain(policies.filter_map(policy_task))
         .chain(idle.into_iter().filter_map(node_task))
         .chain(view.hosts.iter().filter_map(host_task))
@@ -25,6 +32,38 @@ pub(super) fn person_tasks(fleet: &FleetSnapshot, view: &FleetView) -> Vec<Perso
     tasks
         .filter(|task| subjects.insert(task.subject.clone()))
         .collect()
+}
+
+/// Nobody leads the controllers, and something depends on them.
+fn controller_task(fleet: &FleetSnapshot, view: &FleetView, now: Now) -> Option<PersonTask> {
+    let remediations = view.remediations.iter().filter(|row| row.under_way).count();
+    let waiting = [
+        (remediations, "remediation", "remediations"),
+        (
+            view.counts.requested,
+            "requested reboot",
+            "requested reboots",
+        ),
+    ];
+    let waiting = waiting.into_iter().filter(|(count, ..)| *count > 0);
+    let waiting = waiting.map(|(count, one, more)| match count {
+        1 => format!("1 {one}"),
+        count => format!("{count} {more}"),
+    });
+    let waiting: Vec<String> = waiting.collect();
+    if waiting.is_empty() || !fleet.controller.is_without_leader(now) {
+        return None;
+    }
+    let waiting = waiting.join(", ");
+    Some(PersonTask {
+        subject: "controller".to_owned(),
+        reason: "NobodyLeads".to_owned(),
+        message: format!("no dogwatch controller leads; for one wait: {waiting}"),
+        next_step: Some("start the controller, or read its log".to_owned()),
+        command: Some(
+            "kubectl get pods -A -l app.kubernetes.io/name=dogwatch-controller".to_owned(),
+        ),
+    })
 }
 
 fn is_out(row: &NodeStatusRow) -> bool {

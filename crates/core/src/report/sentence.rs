@@ -40,6 +40,8 @@ fn describe_progress(view: &FleetView) -> String {
             counts.waiting,
             if counts.waiting == 1 { "waits" } else { "wait" }
         )
+    } else if counts.requested > 0 {
+        "No reboot is under way.".to_owned()
     } else if counts.nodes > 0 {
         "No reboot is under way, and none waits.".to_owned()
     } else if view.unreadable.is_empty() {
@@ -47,6 +49,14 @@ fn describe_progress(view: &FleetView) -> String {
     } else {
         "No Nodes have been read.".to_owned()
     };
+    match counts.requested {
+        0 => {}
+        1 => text.push_str(" 1 requested reboot has not reached its node."),
+        more => {
+            let more = format!(" {more} requested reboots have not reached their nodes.");
+            text.push_str(&more);
+        }
+    }
     match remediated {
         0 => {}
         1 => text.push_str(" 1 remediation is under way."),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dogwatch_api::reboot_policy::RebootPolicyStatus;
-use dogwatch_core::explain::{FleetSnapshot, LeaseRow};
+use dogwatch_core::explain::{FleetSnapshot, LeaseRow, ObservedController};
 use dogwatch_core::lock::HeldLockLease;
 use dogwatch_core::name::NodeName;
 use dogwatch_core::policy::ClusterPolicies;
@@ -75,6 +75,7 @@ impl ClusterView {
             remediation_leases: self.list_remediation_leases(),
             lock_api_waiters: waiters.collect(),
             waiting_hosts: Vec::new(),
+            controller: ObservedController::Unknown,
         }
     }
 }

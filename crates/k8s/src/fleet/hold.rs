@@ -3,7 +3,8 @@
 use dogwatch_api::annotation;
 use dogwatch_api::node_reboot::RebootMethod;
 use dogwatch_core::name::NodeName;
-use dogwatch_core::reboot::ParsedAnnotation;
+use dogwatch_core::node_reboot::is_written_by_person;
+use dogwatch_core::reboot::{ParsedAnnotation, RebootRequest};
 use serde_json::json;
 
 use super::FleetClient;
@@ -24,8 +25,13 @@ pub enum HoldWithdrawal {
 }
 
 impl FleetClient {
-    /// Removes a person's request for a hold from the Node.
-    pub async fn withdraw_hold(&self, node: &NodeName) -> Result<HoldWithdrawal, Error> {
+    /// Removes a person's request for a hold from the Node. NodeReboots may have joined it: only if
+    /// all of them are `released` (UIDs), because their owners would lose their hold with it.
+    pub async fn withdraw_hold(
+        &self,
+        node: &NodeName,
+        released: &[String],
+    ) -> Result<HoldWithdrawal, Error> {
         let mut tries = 0;
         loop {
             tries += 1;
@@ -40,8 +46,7 @@ impl FleetClient {
                     return Ok(HoldWithdrawal::Unreadable(why.clone()));
                 }
                 ParsedAnnotation::Is(request) if request.method == RebootMethod::Hold => {
-                    let asked = request.node_reboots.iter().map(|one| one.name.clone());
-                    let asked: Vec<String> = asked.collect();
+                    let asked = names_of_others(request, released);
                     if !asked.is_empty() {
                         return Ok(HoldWithdrawal::OfNodeReboots(asked));
                     }
@@ -58,4 +63,13 @@ impl FleetClient {
             }
         }
     }
+}
+
+/// The NodeReboots that the request serves, without those that a person has released from a request
+/// of his own. The controller withdraws what it wrote itself.
+fn names_of_others(request: &RebootRequest, released: &[String]) -> Vec<String> {
+    let is_of_person = is_written_by_person(request);
+    let is_done = |uid: &String| is_of_person && released.contains(uid);
+    let others = request.node_reboots.iter().filter(|one| !is_done(&one.uid));
+    others.map(|one| one.name.clone()).collect()
 }

@@ -36,7 +36,7 @@ pub use hosts::{
     FleetHostsWatch, HostChange, HostChangeOutcome, HostFound, HostsFound, NodesByHost,
 };
 pub use installed::{ClusterInstallation, DogwatchWorkload, WorkloadContainer};
-pub use node_reboots::{NodeRebootFound, NodeRebootsFound};
+pub use node_reboots::{FleetNodeRebootsWatch, NodeRebootFound, NodeRebootsFound};
 pub use pause::PauseChange;
 pub(crate) use read::lease_row;
 pub use remediations::{RemediationsFound, remediations_of_watches};

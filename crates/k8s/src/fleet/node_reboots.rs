@@ -1,5 +1,7 @@
 //! Lists, creates, cancels and deletes NodeReboots for a person. Source: specification §10.1.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use dogwatch_api::node_reboot::{NodeReboot, NodeRebootSpec};
@@ -9,12 +11,19 @@ use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, Preconditions};
 use serde_json::json;
 
-use super::FleetClient;
 use super::request::FIELD_MANAGER;
+use super::{FleetClient, OPTIONAL_KIND_RECHECK};
 use crate::error::{ApiErrorKind, Error, with_timeout};
 use crate::field_manager::{patch_params_for, post_params_for};
-use crate::informer::fixed_jitter;
+use crate::informer::{KindInformer, fixed_jitter};
 use crate::node_reboot::{NodeRebootObject, NodeRebootWatch, convert_node_reboot};
+use crate::watch::{FullObjects, ObjectSelection};
+
+/// All NodeReboots of a cluster that may not have the kind.
+pub struct FleetNodeRebootsWatch {
+    informer: KindInformer<String, Arc<ObservedNodeReboot>>,
+    reboots: BTreeMap<String, Arc<ObservedNodeReboot>>,
+}
 
 /// The API server throttles the lists of a kind for the first seconds after its installation.
 const MAX_LIST_TRIES: u32 = 20;
@@ -78,6 +87,25 @@ impl FleetClient {
         })
     }
 
+    /// A cluster without the kind has no NodeReboots. Sends nothing before
+    /// [`FleetNodeRebootsWatch::wait_for_change`] is awaited.
+    pub fn watch_node_reboots_if_installed(&self) -> FleetNodeRebootsWatch {
+        let entry = |object: &NodeRebootObject| {
+            let reboot = convert_node_reboot(object);
+            Some((reboot.name.clone(), Arc::new(reboot)))
+        };
+        FleetNodeRebootsWatch {
+            informer: KindInformer::new(
+                FullObjects(self.node_reboot_api()),
+                ObjectSelection::default(),
+                OPTIONAL_KIND_RECHECK,
+                &fixed_jitter(),
+                entry,
+            ),
+            reboots: BTreeMap::new(),
+        }
+    }
+
     /// Sends nothing before its first wait.
     pub fn watch_node_reboots(&self) -> NodeRebootWatch {
         let jitter = fixed_jitter();
@@ -113,7 +141,41 @@ impl FleetClient {
     }
 }
 
+impl FleetNodeRebootsWatch {
+    /// Whether the watch has not failed since it was last answered.
+    pub fn is_connected(&self) -> bool {
+        self.informer.is_connected()
+    }
+
+    /// Waits for the next change or failure.
+    ///
+    /// # Errors
+    /// A temporary failure of the watch: await the next change.
+    pub async fn wait_for_change(&mut self) -> Result<(), Error> {
+        let event = self.informer.next_event().await;
+        event.apply_to(&mut self.reboots).map_or(Ok(()), Err)
+    }
+
+    /// Whether the list has arrived, or the kind was found missing or forbidden.
+    pub fn is_synced(&self) -> bool {
+        self.informer.is_synced()
+    }
+
+    /// Those that are known; none before the list has arrived.
+    pub fn current_reboots(&self) -> Vec<Arc<ObservedNodeReboot>> {
+        self.reboots.values().cloned().collect()
+    }
+}
+
 impl NodeRebootsFound {
+    /// All of them; none without the kind.
+    pub fn into_reboots(self) -> Vec<Arc<ObservedNodeReboot>> {
+        match self {
+            NodeRebootsFound::There(all) => all.into_iter().map(Arc::new).collect(),
+            NodeRebootsFound::NoKind => Vec::new(),
+        }
+    }
+
     /// Those of this node that have not ended and are not being deleted; `None` without the kind.
     pub fn open_of_node(&self, node: &NodeName) -> Option<Vec<ObservedNodeReboot>> {
         let NodeRebootsFound::There(all) = self else {

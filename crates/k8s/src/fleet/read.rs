@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use dogwatch_api::lease;
 use dogwatch_core::explain::{FleetSnapshot, LeaseRow};
 use dogwatch_core::name::NodeName;
 use dogwatch_core::reboot::{ObservedNode, group_of_lease};
@@ -13,6 +14,7 @@ use kube::api::ListParams;
 use kube::{Api, ResourceExt as _};
 
 use super::FleetClient;
+use super::hosts::observed_controller;
 use crate::Error;
 use crate::cluster::LeaseObject;
 use crate::error::with_timeout;
@@ -52,6 +54,7 @@ impl FleetClient {
             remediation_leases: leases.iter().filter_map(remediation_hold).collect(),
             lock_api_waiters: leases.iter().flat_map(waiters_by_group).collect(),
             waiting_hosts: leases.iter().flat_map(parse_waiting_hosts).collect(),
+            controller: observed_controller(leases.iter().find(|lease| is_leader_lease(lease))),
         };
         Ok((fleet, remedies))
     }
@@ -84,6 +87,10 @@ pub(super) fn remediation_lease(lease: &Lease) -> Option<(NodeName, HeldRemediat
         may_be_freed: false,
     };
     Some((held.node, lease))
+}
+
+pub(super) fn is_leader_lease(lease: &Lease) -> bool {
+    lease.metadata.name.as_deref() == Some(lease::CONTROLLER_LEADER)
 }
 
 /// The group comes from the Lease's name: a Lease that lost its label is still that slot.

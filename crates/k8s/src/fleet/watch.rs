@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dogwatch_core::explain::{FleetSnapshot, LeaseRow};
+use dogwatch_core::explain::{FleetSnapshot, LeaseRow, ObservedController};
 use dogwatch_core::lock::api_lock::WaitingHost;
 use dogwatch_core::lock::{HeldLockLease, LockWaiter};
 use dogwatch_core::name::{GroupName, NodeName};
@@ -16,7 +16,8 @@ use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
 
 use super::FleetClient;
-use super::read::{RemediationLeases, lease_row, remediation_lease};
+use super::hosts::observed_controller;
+use super::read::{RemediationLeases, is_leader_lease, lease_row, remediation_lease};
 use crate::Error;
 use crate::informer::{KindInformer, KindRecheck, fixed_jitter};
 use crate::lock::{TrimmedLeases, parse_waiting_hosts, remediation_hold, waiters_by_group};
@@ -35,14 +36,15 @@ pub struct FleetWatch {
     policy_error: Option<String>,
 }
 
-/// What a Lease can be: a slot, a remediation's Lease, or a lock API replica's list of waiting
-/// hosts.
+/// What a Lease can be: a slot, a remediation's Lease, a lock API replica's list of waiting hosts,
+/// or the leader Lease of the controllers.
 struct LeaseFacts {
     row: Option<LeaseRow>,
     remedy: Option<(NodeName, HeldRemediationLease)>,
     fenced: Option<HeldLockLease>,
     hosts: Vec<(GroupName, LockWaiter)>,
     waiting_hosts: Vec<WaitingHost>,
+    leader: Option<ObservedController>,
 }
 
 impl LeaseFacts {
@@ -53,6 +55,7 @@ impl LeaseFacts {
             fenced: remediation_hold(lease),
             hosts: waiters_by_group(lease),
             waiting_hosts: parse_waiting_hosts(lease),
+            leader: is_leader_lease(lease).then(|| observed_controller(Some(lease))),
         }
     }
 }
@@ -143,7 +146,17 @@ impl FleetWatch {
                 .values()
                 .flat_map(|news| news.waiting_hosts.clone())
                 .collect(),
+            controller: self.current_controller(),
         })
+    }
+
+    /// Unknown without a connection: a leader that goes on renewing its Lease would look dead.
+    fn current_controller(&self) -> ObservedController {
+        if !self.lease_informer.is_connected() {
+            return ObservedController::Unknown;
+        }
+        let mut leaders = self.leases.values().filter_map(|news| news.leader.clone());
+        leaders.next().unwrap_or(ObservedController::Nobody)
     }
 
     pub(super) fn remediation_leases(&self) -> RemediationLeases {

@@ -130,7 +130,9 @@ async fn explain_node(
         Some(client.read_healer().await.map_err(error_text)?)
     };
     let forced = explain_remediations(client, &node, now).await?;
+    let node_reboots = client.list_node_reboots().await.map_err(error_text)?;
     let view = NodeReportInput {
+        node_reboots: node_reboots.open_of_node(&node).unwrap_or_default(),
         node,
         fleet,
         node_pods: Some(on_node),

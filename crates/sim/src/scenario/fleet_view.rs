@@ -36,6 +36,7 @@ pub(super) async fn read_fleet_view(stage: &ScenarioCluster) -> Result<FleetView
         SchedulesFound::NoKind => Vec::new(),
     };
     let remediations = client.read_remediations().await.map_err(failed)?;
+    let node_reboots = client.list_node_reboots().await.map_err(failed)?;
     let now = Now {
         wall: stage.clock.now(),
         mono: Duration::ZERO,
@@ -52,6 +53,7 @@ pub(super) async fn read_fleet_view(stage: &ScenarioCluster) -> Result<FleetView
             RemediationsFound::There(input) => remediation_rows(input, now),
             RemediationsFound::NoKind => Vec::new(),
         },
+        node_reboots: node_reboots.into_reboots(),
         estimate: LivePlanner.estimate_rollout(&fleet, now),
         ..FleetViewInput::of_fleet(&fleet)
     };

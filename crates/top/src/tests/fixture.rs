@@ -87,6 +87,7 @@ pub fn rollout_view() -> FleetView {
             out: 2,
             waiting: 6,
             rollout: 10,
+            requested: 0,
             needs_person: 0,
         },
         out: vec![draining_node(), rebooting_node()],

@@ -57,6 +57,7 @@ pub fn fleet_of(count: usize, at: Timestamp) -> FleetView {
             out: out.len(),
             waiting: waiting.len(),
             rollout: count,
+            requested: 0,
             needs_person: 0,
         },
         needs_person: Vec::new(),

@@ -5,19 +5,55 @@ use dogwatch_core::drain::ObservedPod;
 use dogwatch_core::explain::{FleetSnapshot, RemediationReportInput, describe_gate, forecast_node};
 use dogwatch_core::name::NodeName;
 use dogwatch_core::policy::PolicyGate;
-use dogwatch_k8s::fleet::{AdmissionFindings, RemediationsFound};
+use dogwatch_k8s::fleet::{AdmissionFindings, NodeRebootsFound, RemediationsFound};
 use dogwatch_k8s::{ApiErrorKind, Error};
 use dogwatch_prometheus::{PrometheusClient, PrometheusSettings};
 
 use crate::cluster::{ConnectedCluster, current_time};
 
-pub async fn read_check_view(
+/// What was read once for all nodes.
+pub struct SharedReads {
+    fleet: FleetSnapshot,
+    remedies: RemediationReadResult,
+    admission: AdmissionReadResult,
+    node_reboot_kind: Option<Result<bool, String>>,
+}
+
+impl SharedReads {
+    pub async fn read_cluster(connected: &ConnectedCluster, fleet: FleetSnapshot) -> Self {
+        Self {
+            remedies: read_remediations(connected).await,
+            admission: connected.fleet.read_admission().await.map_err(error_text),
+            node_reboot_kind: read_node_reboot_kind(connected, &fleet).await,
+            fleet,
+        }
+    }
+}
+
+/// Whether the kind NodeReboot is installed; not read while a controller leads.
+async fn read_node_reboot_kind(
     connected: &ConnectedCluster,
     fleet: &FleetSnapshot,
-    remedies: &RemediationReadResult,
-    admission: &AdmissionReadResult,
+) -> Option<Result<bool, String>> {
+    if !fleet.controller.is_without_leader(current_time()) {
+        return None;
+    }
+    let listed = connected.fleet.list_node_reboots().await;
+    let is_installed = |found| matches!(found, NodeRebootsFound::There(_));
+    Some(listed.map(is_installed).map_err(error_text))
+}
+
+pub async fn read_check_view(
+    connected: &ConnectedCluster,
+    shared: &SharedReads,
     node: &NodeName,
 ) -> CheckView {
+    let SharedReads {
+        fleet,
+        remedies,
+        admission,
+        node_reboot_kind,
+    } = shared;
     let hand = &connected.fleet;
     let pods = hand.list_pods_on(node).await.map_err(error_text);
     let daemonsets = match &pods {
@@ -49,6 +85,7 @@ pub async fn read_check_view(
             .as_ref()
             .ok()
             .and_then(|found| found.protected_namespace.clone()),
+        node_reboot_kind: node_reboot_kind.clone(),
         remediation: match remedies {
             Ok(None) => None,
             Ok(Some(view)) => forecast_node(view, node, current_time()).map(Ok),
@@ -58,9 +95,9 @@ pub async fn read_check_view(
 }
 
 /// Input of the remediation forecast for all nodes; `None` when the cluster has no hosts.
-pub type RemediationReadResult = Result<Option<Box<RemediationReportInput>>, String>;
+type RemediationReadResult = Result<Option<Box<RemediationReportInput>>, String>;
 
-pub async fn read_remediations(connected: &ConnectedCluster) -> RemediationReadResult {
+async fn read_remediations(connected: &ConnectedCluster) -> RemediationReadResult {
     match connected
         .fleet
         .read_remediations()
@@ -73,11 +110,7 @@ pub async fn read_remediations(connected: &ConnectedCluster) -> RemediationReadR
 }
 
 /// What the admission policies do, for all nodes.
-pub type AdmissionReadResult = Result<AdmissionFindings, String>;
-
-pub async fn read_admission(connected: &ConnectedCluster) -> AdmissionReadResult {
-    connected.fleet.read_admission().await.map_err(error_text)
-}
+type AdmissionReadResult = Result<AdmissionFindings, String>;
 
 #[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
 fn error_text(error: Error) -> String {

@@ -2,8 +2,7 @@
 
 use dogwatch_core::Now;
 use dogwatch_core::explain::{
-    ObservedController, RemediationForecast, RemediationReportInput, forecast_machine,
-    forecast_node,
+    RemediationForecast, RemediationReportInput, forecast_machine, forecast_node,
 };
 use dogwatch_core::name::NodeName;
 use dogwatch_core::reboot::ObservedNode;
@@ -46,7 +45,7 @@ impl RemediatePreview {
         Ok(Self {
             uid: target_uid(view, target),
             is_under_way: foreseen.under_way,
-            lines: preview_lines(view, &foreseen, node),
+            lines: preview_lines(view, &foreseen, node, now),
             question: confirm_question(target, &foreseen, node),
             target: target.clone(),
             subject: foreseen.subject,
@@ -149,6 +148,7 @@ fn preview_lines(
     view: &RemediationReportInput,
     foreseen: &RemediationForecast,
     node: Option<&ObservedNode>,
+    now: Now,
 ) -> Vec<String> {
     let host = foreseen.host.as_deref().unwrap_or_default();
     let mut lines = vec![match &foreseen.not_ready {
@@ -170,7 +170,7 @@ fn preview_lines(
     if let Some((reason, message, _)) = &foreseen.refusal {
         lines.push(format!("the remediation begins later: {reason}: {message}"));
     }
-    if view.controller == ObservedController::Nobody {
+    if view.controller.is_without_leader(now) {
         lines.push("no dogwatch controller is the leader now: the remediation begins when there is a leader".to_owned());
     }
     lines

@@ -22,6 +22,9 @@ pub struct StatusDocument {
     /// Only in a status of all parts.
     #[serde(flatten)]
     pub overview: Option<StatusOverview>,
+    /// What cannot be watched now, in a status of one part. That of all parts has its own.
+    #[serde(rename = "unreadable", skip_serializing_if = "Vec::is_empty")]
+    unreadable_of_part: Vec<String>,
 }
 
 /// The fields of [`FleetView`] that a status does not have. Its nodes that wait are
@@ -47,8 +50,26 @@ pub struct StatusOverview {
 impl StatusDocument {
     /// A status of one part.
     pub fn of_part(status: FleetStatus) -> Self {
-        let overview = None;
-        Self { status, overview }
+        Self {
+            status,
+            overview: None,
+            unreadable_of_part: Vec::new(),
+        }
+    }
+
+    pub fn with_unreadable(self, unreadable_of_part: Vec<String>) -> Self {
+        Self {
+            unreadable_of_part,
+            ..self
+        }
+    }
+
+    /// What could not be read, one sentence each.
+    pub fn unreadable(&self) -> &[String] {
+        match &self.overview {
+            Some(overview) => &overview.unreadable,
+            None => &self.unreadable_of_part,
+        }
     }
 
     /// Whether it says something else than the other one, apart from the time of its making.
@@ -60,7 +81,8 @@ impl StatusDocument {
                 ..overview
             })
         };
-        self.status != other.status || said(self) != said(other)
+        let is_outdated = self.unreadable_of_part != other.unreadable_of_part;
+        is_outdated || self.status != other.status || said(self) != said(other)
     }
 
     /// How many nodes are out or wait; 0 in a status of one part.
@@ -100,6 +122,7 @@ impl StatusDocument {
                 estimate: view.estimate,
                 unreadable: view.unreadable,
             }),
+            unreadable_of_part: Vec::new(),
         }
     }
 }

@@ -16,6 +16,7 @@ use dogwatch_core::explain::{
 use dogwatch_core::policy::PolicyReason;
 use dogwatch_core::reason::ReasonSeverity;
 use dogwatch_core::reboot::RebootReason;
+use jiff::Timestamp;
 
 pub use hosts::hosts_table;
 pub use identities::RowIdentities;
@@ -226,19 +227,22 @@ const WAITING_COLUMNS: [OutputColumn<WaitingRow>; 4] = [
     }),
 ];
 
-/// The time of drawing, shown below a redrawn table.
-pub fn redraw_footer(now: Now) -> String {
-    format!(
-        "{}; every change is shown; ctrl-c ends",
-        format_time(now.wall)
-    )
+/// The time of drawing, shown below a redrawn table, and since when something cannot be read.
+pub fn redraw_footer(now: Now, unread_since: Option<Timestamp>) -> String {
+    let shown = match unread_since {
+        None => "every change is shown".to_owned(),
+        Some(since) => format!(
+            "not everything could be read since {}, so that what is shown may be outdated",
+            format_time(since)
+        ),
+    };
+    format!("{}; {shown}; ctrl-c ends", format_time(now.wall))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use dogwatch_core::explain::LastRebootRow;
-    use jiff::Timestamp;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()

@@ -4,12 +4,14 @@
 use std::io::{IsTerminal as _, Write};
 use std::time::Duration;
 
+use dogwatch_core::printable::printable_text;
 use dogwatch_k8s::ApiErrorKind;
+use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::overview::StatusDocument;
 use super::rows::{RowIdentities, StatusTables, redraw_footer};
-use super::watched_status::WatchedStatus;
+use super::status_source::StatusSource;
 use super::{StatusPart, StatusScope};
 use crate::cluster::{ConnectedCluster, current_time};
 use crate::exit::CommandFailure;
@@ -23,6 +25,8 @@ use crate::resource::{ObjectKind, kind_missing};
 const COALESCE_INTERVAL: Duration = Duration::from_millis(100);
 /// How often a terminal's table updates its ages.
 const AGE_REFRESH_INTERVAL: Duration = Duration::from_secs(1);
+/// How often it is looked for what time alone changes: a deadline passes, a leader falls silent.
+const TIME_REFRESH_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Shows every change until the process is stopped.
 pub async fn run(
@@ -33,13 +37,12 @@ pub async fn run(
     let only = scope.part.filter(|_| !scope.includes_fleet());
     let mut screen = StatusScreen::new(format, scope.part);
     let mut estimates = FeedEstimates::new(scope.part.is_none().then(rollout_estimator));
-    let mut sight = WatchedStatus::new(connected, scope);
+    let mut source = StatusSource::new(connected, scope);
     let mut due: Option<Instant> = None;
     loop {
         let estimate_due = estimates.next_due();
         tokio::select! {
-            changed = sight.wait_for_change() => match changed {
-                Ok(()) => due = Some(due.unwrap_or_else(|| Instant::now() + COALESCE_INTERVAL)),
+            changed = source.wait_for_change() => match changed {
                 Err((_, error)) if error.kind() == ApiErrorKind::NotFound && only.is_some() => {
                     return Err(missing_kind_failure(only));
                 }
@@ -48,18 +51,26 @@ pub async fn run(
                 Err((what, error)) if screen.is_empty() || error.kind() == ApiErrorKind::Forbidden => {
                     return Err(connected.api_failure(what, &error));
                 }
-                Err((_, error)) => eprintln!("dogwatch: {}; trying again", error.error_chain()),
+                // The document says what cannot be watched.
+                Ok(()) | Err(_) => {
+                    due = Some(due.unwrap_or_else(|| Instant::now() + COALESCE_INTERVAL));
+                }
             },
             () = estimates.wait_for_estimate() => {
                 due = Some(due.unwrap_or_else(|| Instant::now() + COALESCE_INTERVAL));
             }
             () = sleep_until_deadline(estimate_due) => {
-                estimates.start_estimate(sight.current_fleet().unwrap_or_default());
+                estimates.start_estimate(source.current_fleet().unwrap_or_default());
             }
             () = sleep_until_deadline(due) => {
-                due = screen.needs_refresh().then(|| Instant::now() + AGE_REFRESH_INTERVAL);
+                let again = if screen.needs_refresh() || source.has_errors() {
+                    AGE_REFRESH_INTERVAL
+                } else {
+                    TIME_REFRESH_INTERVAL
+                };
+                due = Some(Instant::now() + again);
                 let estimate = estimates.newest_estimate();
-                if let Some(document) = sight.current_document(connected, estimate).await {
+                if let Some(document) = source.current_document(connected, estimate).await {
                     estimates.plan_for_counts(document.unfinished_nodes());
                     screen.show_status(&document)?;
                 }
@@ -92,6 +103,8 @@ struct StatusScreen {
     paint: TerminalPaint,
     last_status: Option<StatusDocument>,
     rows: Option<RowIdentities>,
+    /// Since when something could not be read, without interruption.
+    unread_since: Option<Timestamp>,
 }
 
 impl StatusScreen {
@@ -104,6 +117,7 @@ impl StatusScreen {
             paint: TerminalPaint::of_stdout(),
             last_status: None,
             rows: None,
+            unread_since: None,
         }
     }
 
@@ -117,6 +131,7 @@ impl StatusScreen {
 
     fn show_status(&mut self, document: &StatusDocument) -> Result<(), CommandFailure> {
         let mut out = output::buffered_stdout();
+        self.note_unreadable(document);
         if self.redraws {
             self.redraw_tables(&mut out, document)?;
         } else if self.is_news(document) {
@@ -124,6 +139,21 @@ impl StatusScreen {
         }
         self.last_status = Some(document.clone());
         Ok(out.flush()?)
+    }
+
+    /// A table that is redrawn shows what could not be read; otherwise each is told once.
+    fn note_unreadable(&mut self, document: &StatusDocument) {
+        let unreadable = document.unreadable();
+        let since = self.unread_since.unwrap_or_else(|| current_time().wall);
+        self.unread_since = (!unreadable.is_empty()).then_some(since);
+        if self.redraws {
+            return;
+        }
+        let told = self.last_status.as_ref().map(StatusDocument::unreadable);
+        let told = told.unwrap_or_default();
+        for missing in unreadable.iter().filter(|missing| !told.contains(missing)) {
+            eprintln!("dogwatch: {missing}");
+        }
     }
 
     fn is_news(&self, document: &StatusDocument) -> bool {
@@ -143,11 +173,20 @@ impl StatusScreen {
         }
         StatusTables::of_status(&document.status, self.format, now)
             .write_tables(out, self.what, self.paint)?;
+        writeln!(out)?;
+        for missing in document.unreadable() {
+            let missing = printable_text(missing);
+            writeln!(
+                out,
+                "{}",
+                self.paint.paint_text(TerminalColour::Yellow, &missing)
+            )?;
+        }
+        let footer = redraw_footer(now, self.unread_since);
         writeln!(
             out,
-            "\n{}",
-            self.paint
-                .paint_text(TerminalColour::Dim, &redraw_footer(now))
+            "{}",
+            self.paint.paint_text(TerminalColour::Dim, &footer)
         )?;
         Ok(())
     }
@@ -244,5 +283,33 @@ mod tests {
         let second = shown(status(&[("n1", None), ("n2", Some("waiting"))]));
         assert_eq!(second.lines().count(), 1, "{second}");
         assert!(second.starts_with("n2 "), "{second}");
+    }
+
+    #[test]
+    fn a_redrawn_table_says_what_cannot_be_read_and_since_when() {
+        let mut screen = StatusScreen {
+            redraws: true,
+            paint: TerminalPaint::without_colours(),
+            ..StatusScreen::new(OutputFormat::Table, None)
+        };
+        let mut drawn = |unreadable: Vec<String>| {
+            let document = StatusDocument::of_part(status(&[("n1", None)]));
+            let document = document.with_unreadable(unreadable);
+            screen.note_unreadable(&document);
+            let mut out = Vec::new();
+            screen.redraw_tables(&mut out, &document).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let live = drawn(Vec::new());
+        assert!(live.contains("every change is shown"), "{live}");
+        let lost = drawn(vec!["cannot watch Nodes and Leases: refused".into()]);
+        assert!(
+            lost.contains("cannot watch Nodes and Leases: refused\n")
+                && lost.contains("what is shown may be outdated")
+                && !lost.contains("every change is shown"),
+            "{lost}"
+        );
+        let back = drawn(Vec::new());
+        assert!(back.contains("every change is shown"), "{back}");
     }
 }

@@ -1,16 +1,20 @@
-//! Watches everything that a status shows.
+//! Watches the part of the cluster that a status of one part shows.
+
+use std::collections::BTreeMap;
 
 use dogwatch_core::explain::{self, FleetSnapshot, FleetStatus, ObservedController, schedule_rows};
-use dogwatch_core::report::{FleetEstimate, FleetViewInput, build_fleet_view};
+use dogwatch_k8s::Error;
 use dogwatch_k8s::fleet::{
     FleetHostsWatch, FleetSchedulesWatch, FleetWatch, NodesByHost, remediations_of_watches,
 };
 use dogwatch_k8s::remediation::RemediationWatch;
-use dogwatch_k8s::{ApiErrorKind, Error};
 
-use super::overview::StatusDocument;
 use super::{StatusPart, StatusScope, filter_status, hosts, remediations};
 use crate::cluster::{ConnectedCluster, current_time};
+
+const FLEET: &str = "watch Nodes and Leases";
+const HOSTS: &str = "watch BareMetalHosts";
+const SCHEDULES: &str = "watch RebootSchedules";
 
 /// Holds only the watches that the scope needs.
 pub struct WatchedStatus {
@@ -22,6 +26,8 @@ pub struct WatchedStatus {
     remediations: Option<RemediationWatch>,
     /// Which Node runs on which host, as read when the first hosts came.
     nodes_of_hosts: Option<NodesByHost>,
+    /// The last error of a watch, by what it does.
+    errors: BTreeMap<&'static str, String>,
 }
 
 impl WatchedStatus {
@@ -40,64 +46,67 @@ impl WatchedStatus {
                 .includes_part(StatusPart::Schedules)
                 .then(|| connected.fleet.watch_schedules(namespace)),
             nodes_of_hosts: None,
+            errors: BTreeMap::new(),
             scope,
         }
     }
 
-    /// Returns at a change, or with what could not be watched and the error.
+    /// Returns at a change, or with what could not be watched and the error, which is kept as well.
     pub async fn wait_for_change(&mut self) -> Result<(), (&'static str, Error)> {
-        let beside = self.scope.part.is_none();
-        tokio::select! {
-            changed = wait_for_fleet(self.fleet.as_mut()) => {
-                changed.map_err(|error| ("watch Nodes and Leases", error))
-            }
-            changed = wait_for_hosts(self.hosts.as_mut()) => match changed {
-                // In a status of all parts, hosts that cannot be read are left out.
-                Err(error) if beside && is_permanent(&error) => {
-                    self.hosts = None;
-                    Ok(())
-                }
-                changed => changed.map_err(|error| ("watch BareMetalHosts", error)),
-            },
-            changed = wait_for_schedules(self.schedules.as_mut()) => match changed {
-                Err(error) if beside && is_permanent(&error) => {
-                    self.schedules = None;
-                    Ok(())
-                }
-                changed => changed.map_err(|error| ("watch RebootSchedules", error)),
-            },
-            () = wait_for_remediations(self.remediations.as_mut()) => Ok(()),
+        let (what, changed) = tokio::select! {
+            changed = wait_for_fleet(self.fleet.as_mut()) => (FLEET, changed),
+            changed = wait_for_hosts(self.hosts.as_mut()) => (HOSTS, changed),
+            changed = wait_for_schedules(self.schedules.as_mut()) => (SCHEDULES, changed),
+            () = wait_for_remediations(self.remediations.as_mut()) => return Ok(()),
+        };
+        if let Err(error) = &changed {
+            self.errors.insert(what, error.error_chain());
         }
+        changed.map_err(|error| (what, error))
+    }
+
+    /// Whether some watch is being retried, so that its success would be no event.
+    pub fn has_errors(&self) -> bool {
+        let remediations = self.remediations.as_ref();
+        let is_broken = remediations.is_some_and(|watch| watch.present_errors().next().is_some());
+        is_broken || !self.errors.is_empty()
+    }
+
+    /// What cannot be watched now, one sentence each.
+    pub fn list_unreadable(&mut self) -> Vec<String> {
+        let connected = [
+            (FLEET, self.fleet.as_ref().map(FleetWatch::is_connected)),
+            (
+                HOSTS,
+                self.hosts.as_ref().map(FleetHostsWatch::is_connected),
+            ),
+            (
+                SCHEDULES,
+                self.schedules
+                    .as_ref()
+                    .map(FleetSchedulesWatch::is_connected),
+            ),
+        ];
+        for (what, is_connected) in connected {
+            if is_connected == Some(true) {
+                self.errors.remove(what);
+            }
+        }
+        let errors = self.errors.iter();
+        let errors = errors.map(|(what, error)| {
+            format!("cannot {what}, so that what is shown may be outdated: {error}")
+        });
+        let remediations = self.remediations.iter();
+        let remediations = remediations.flat_map(RemediationWatch::present_errors);
+        let remediations = remediations.map(|(kind, error)| {
+            format!("{kind} cannot be watched, so that remediations may be missing: {error}")
+        });
+        errors.chain(remediations).collect()
     }
 
     /// The Nodes, Leases and policies as they are known.
     pub fn current_fleet(&self) -> Option<FleetSnapshot> {
         self.fleet.as_ref()?.current_fleet()
-    }
-
-    /// The same as [`Self::current_status`]; a status of all parts begins with its sentence.
-    pub async fn current_document(
-        &mut self,
-        connected: &ConnectedCluster,
-        estimate: Option<FleetEstimate>,
-    ) -> Option<StatusDocument> {
-        let status = self.current_status(connected).await?;
-        let fleet = self.current_fleet().filter(|_| self.scope.part.is_none());
-        let Some(fleet) = fleet else {
-            return Some(StatusDocument::of_part(status));
-        };
-        let input = FleetViewInput {
-            fleet: &fleet,
-            hosts: status.hosts,
-            remediations: status.remediations,
-            schedules: status.schedules,
-            estimate,
-            unreadable: Vec::new(),
-        };
-        Some(StatusDocument::of_view(build_fleet_view(
-            input,
-            current_time(),
-        )))
     }
 
     /// `None` until every watch has its first list.
@@ -123,14 +132,9 @@ impl WatchedStatus {
         if let Some(watch) = &self.schedules {
             status.schedules = schedule_rows(watch.current_schedules()?.values(), current_time());
         }
-        // If only remediations are shown, they are waited for; in a status of all parts they may
-        // come later.
-        match self.remediation_input() {
-            Some(view) => {
-                status.remediations = remediations::build_remediation_rows(&view, &self.scope);
-            }
-            None if self.scope.part == Some(StatusPart::Remediations) => return None,
-            None => {}
+        if self.remediations.is_some() {
+            let view = self.remediation_input()?;
+            status.remediations = remediations::build_remediation_rows(&view, &self.scope);
         }
         Some(status)
     }
@@ -151,13 +155,6 @@ async fn wait_for_remediations(watch: Option<&mut RemediationWatch>) {
         Some(watch) => watch.wait_for_change().await,
         None => std::future::pending().await,
     }
-}
-
-fn is_permanent(error: &Error) -> bool {
-    matches!(
-        error.kind(),
-        ApiErrorKind::NotFound | ApiErrorKind::Forbidden
-    )
 }
 
 async fn wait_for_fleet(watch: Option<&mut FleetWatch>) -> Result<(), Error> {

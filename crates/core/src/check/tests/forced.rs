@@ -84,3 +84,15 @@ fn what_would_keep_a_node_from_being_fenced_is_told_before_it_fails() {
     let blind = found(Err("not allowed".into()));
     assert_eq!(blind[0].0, FindingSeverity::Unknown);
 }
+
+#[test]
+fn without_a_leader_nobody_would_power_a_host_off() {
+    let mut view = CheckView {
+        remediation: Some(Ok(ready())),
+        ..alone()
+    };
+    view.fleet.controller = crate::explain::ObservedController::Nobody;
+    let told = told(&view);
+    let warning = "warns controller: no dogwatch controller leads: if this node failed, nobody would power its host off";
+    assert!(told.contains(&warning.to_owned()), "{told:#?}");
+}

@@ -40,6 +40,7 @@ pub(super) fn view(nodes: Vec<ObservedNode>, leases: Vec<LeaseRow>) -> CheckView
         }),
         admission: Ok(Vec::new()),
         protected_namespace: None,
+        node_reboot_kind: None,
         remediation: None,
     }
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::condition::CurrentCondition;
+use crate::explain::ObservedController;
 use crate::explain::testkit::{at, condition, held, in_phase};
 use crate::limit::UnavailabilityLimit;
 use crate::policy::PolicyPause;
@@ -231,4 +232,38 @@ fn a_cordon_of_the_lock_api_is_nobody_elses() {
     let told = told(&view(vec![locked], vec![])).join("\n");
     assert!(told.contains("unlocks and uncordons it"), "{told}");
     assert!(!told.contains("somebody else"), "{told}");
+}
+
+#[test]
+fn without_a_leader_a_node_reboot_reaches_no_node_and_no_host_is_powered_off() {
+    let stale = ObservedController::Leads {
+        holder: "c1".into(),
+        renewed: Some(at(900)),
+    };
+    let live = ObservedController::Leads {
+        holder: "c1".into(),
+        renewed: Some(at(990)),
+    };
+    let with = |controller: &ObservedController, kind| {
+        let mut view = alone();
+        view.fleet.controller = controller.clone();
+        view.node_reboot_kind = kind;
+        view
+    };
+    let needs_one =
+        "blocks controller: no dogwatch controller leads: `dogwatch reboot` creates a NodeReboot";
+    for controller in [stale, ObservedController::Nobody] {
+        let told = told(&with(&controller, Some(Ok(true))));
+        assert!(told[0].starts_with(needs_one), "{told:#?}");
+        assert_eq!(
+            super::told(&with(&controller, Some(Ok(false)))),
+            [""; 0],
+            "a request is an annotation, which needs no controller"
+        );
+        let unread = super::told(&with(&controller, Some(Err("403".into()))));
+        assert_eq!(unread, ["unknown NodeReboots: could not be read: 403"]);
+    }
+    for controller in [live, ObservedController::Unknown] {
+        assert_eq!(told(&with(&controller, Some(Ok(true)))), [""; 0]);
+    }
 }

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::{FleetView, FleetViewInput, build_fleet_view};
-use crate::explain::FleetSnapshot;
 use crate::explain::testkit::{at, boot, now};
+use crate::explain::{FleetSnapshot, ObservedController};
 use crate::name::GroupName;
 use crate::policy::{ClusterPolicies, Policy, PolicyPause};
 use crate::reboot::{LastReboot, ObservedNode, ParsedAnnotation, RebootOutcome, RebootPhase};

@@ -1,9 +1,10 @@
 //! The sentence, by what the fleet does.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::*;
-use crate::explain::testkit::{fleet, held, in_phase, node, waiting};
+use crate::explain::testkit::{fleet, held, in_phase, node, requested, waiting};
 use crate::report::FleetEstimate;
 
 fn estimate(finish: Option<i64>, latest: Option<i64>) -> FleetEstimate {
@@ -139,4 +140,27 @@ fn what_could_not_be_read_takes_the_certainty_away() {
         build_fleet_view(input, now(0)).sentence,
         "No Nodes have been read. Nothing that could be read needs you. Not everything could be read."
     );
+}
+
+#[test]
+fn a_requested_reboot_that_has_not_reached_its_node_is_told_and_counted() {
+    let idle = fleet(vec![node("n1"), waiting("n2", 10)], vec![]);
+    let alone = fleet(vec![node("n1")], vec![]);
+    let of = |fleet, names: &[&str]| {
+        let reboots = names.iter().map(|name| Arc::new(requested(name, "n1")));
+        let input = FleetViewInput {
+            node_reboots: reboots.collect(),
+            ..FleetViewInput::of_fleet(fleet)
+        };
+        let view = build_fleet_view(input, now(100));
+        assert_eq!(view.counts.requested, names.len());
+        view.sentence
+    };
+    assert_eq!(
+        of(&alone, &["a"]),
+        "No reboot is under way. 1 requested reboot has not reached its node. Nothing needs you."
+    );
+    let beside = of(&idle, &["a", "b"]);
+    let said = "0 of 1 done, 0 out, 1 waits. 2 requested reboots have not reached their nodes. ";
+    assert!(beside.starts_with(said), "{beside}");
 }
