@@ -65,6 +65,12 @@ impl CheckReport {
         }
     }
 
+    /// The findings of a check after a restore, without what could not be read.
+    fn count_contradictions(&self) -> usize {
+        let findings = self.findings.iter();
+        findings.filter(|found| !found.is_unread).count()
+    }
+
     fn with_drain_plan(self, drain_plan: Vec<PlannedPod>) -> Self {
         Self { drain_plan, ..self }
     }
@@ -90,7 +96,9 @@ pub async fn check_nodes(cluster: &ClusterArgs, args: &CheckArgs) -> Result<(), 
         .await
         .map_err(|error| connected.api_failure("list Nodes and Leases", &error))?;
     if args.after_restore {
-        let report = CheckReport::new(None, check::find_restore_contradictions(&fleet));
+        let forced = check_view::read_forced_work(&connected).await;
+        let found = check::find_restore_contradictions(&fleet, &forced, current_time());
+        let report = CheckReport::new(None, found);
         print_reports(args.output.format, std::slice::from_ref(&report))?;
         return restore_verdict(&report);
     }
@@ -115,14 +123,19 @@ pub async fn check_nodes(cluster: &ClusterArgs, args: &CheckArgs) -> Result<(), 
     }
 }
 
+/// A part that could not be read is not clear.
 fn restore_verdict(report: &CheckReport) -> Result<(), CommandFailure> {
+    let contradictions = report.count_contradictions();
     if report.findings.is_empty() {
         return Ok(());
     }
-    let text = format!(
-        "{} records contradict other records or their Nodes",
-        report.findings.len()
-    );
+    if contradictions == 0 {
+        let text =
+            "nothing that could be read contradicts anything, but not everything could be read";
+        return Err(CommandFailure::new(CliExitCode::Failed, text)
+            .with_next_step("see the lines marked unknown"));
+    }
+    let text = format!("{contradictions} records contradict other records or their Nodes");
     Err(CommandFailure::new(CliExitCode::Blocked, text).with_next_step(
         "nothing was changed; pause all reboots until you have corrected them: dogwatch pause --all --reason restored",
     ))
@@ -227,13 +240,13 @@ fn report_heading(report: &CheckReport) -> String {
         (Some(node), 0) => format!("{node}: nothing blocks a reboot now"),
         (Some(node), 1) => format!("{node}: 1 thing blocks a reboot now"),
         (Some(node), many) => format!("{node}: {many} things block a reboot now"),
-        (None, _) if report.findings.is_empty() => {
-            "no record contradicts another record or a Node".into()
-        }
-        (None, _) => format!(
-            "{} records contradict other records or their Nodes",
-            report.findings.len()
-        ),
+        (None, _) => match (report.count_contradictions(), report.findings.is_empty()) {
+            (0, true) => "no record contradicts another record or a Node".into(),
+            (0, false) => {
+                "no record that could be read contradicts another record or a Node".into()
+            }
+            (count, _) => format!("{count} records contradict other records or their Nodes"),
+        },
     }
 }
 

@@ -143,3 +143,31 @@ fn after_a_restore_every_record_that_the_world_contradicts_is_listed() {
     );
     assert!(errors.contains("dogwatch pause --all"), "{errors}");
 }
+
+#[test]
+fn after_a_restore_a_remediation_of_a_healthy_node_is_listed() {
+    let stage = super::hosts::with_hosts();
+    stage.node("n1", None, 0);
+    let over = json!({ "metadata": { "annotations": { "dogwatch.dev/node": "n1" } } });
+    super::hosts::host(&stage, "metal", "h1", &over);
+    let (code, text, errors) = ended(stage.dogwatch(&["check", "--after-restore"]));
+    assert_eq!(code, 0, "{text} {errors}");
+    let mark = json!({ "metadata": { "annotations": {
+        "host.metal3.io/external-remediation": "" } } });
+    stage.merge("/api/v1/nodes/n1", &mark);
+    let (code, text, _) = ended(stage.dogwatch(&["check", "--after-restore"]));
+    assert!(
+        code == 6
+            && text.contains("warns    node/n1: a remediation is under way (")
+            && text.contains("but Node n1 is Ready"),
+        "{code} {text}"
+    );
+    stage.deny(ApiVerb::List, "baremetalhosts");
+    let (code, text, errors) = ended(stage.dogwatch(&["check", "--after-restore"]));
+    assert!(
+        code == 1
+            && text.contains("unknown  remediations: could not be read: not allowed:")
+            && errors.contains("not everything could be read"),
+        "{code} {text} {errors}"
+    );
+}

@@ -34,6 +34,9 @@ pub struct CheckFinding {
     pub what: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
+    /// A part of the input could not be read: nothing was found there.
+    #[serde(skip)]
+    pub is_unread: bool,
 }
 
 impl CheckFinding {
@@ -47,6 +50,7 @@ impl CheckFinding {
             subject: subject.into(),
             what: what.into(),
             fix: None,
+            is_unread: false,
         }
     }
 

@@ -143,11 +143,11 @@ fn find_without_daemonset(view: &CheckView, now: Now) -> CheckFinding {
 }
 
 pub(super) fn unknown_finding(subject: &str, why: &str) -> CheckFinding {
-    CheckFinding::new(
-        FindingSeverity::Unknown,
-        subject,
-        format!("could not be read: {why}"),
-    )
+    let text = format!("could not be read: {why}");
+    CheckFinding {
+        is_unread: true,
+        ..CheckFinding::new(FindingSeverity::Unknown, subject, text)
+    }
 }
 
 /// Windows, pause and interval, by the same function that the coordinator uses.

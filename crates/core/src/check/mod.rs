@@ -19,6 +19,7 @@ mod lock_holder;
 mod pods;
 mod remediation;
 mod restore;
+mod restore_forced;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -28,4 +29,5 @@ pub use finding::{CheckFinding, FindingSeverity};
 pub use findings::find_reboot_blockers;
 pub use lock_holder::{HolderStatus, ObservedHolder, judge_holder};
 pub use restore::find_restore_contradictions;
+pub use restore_forced::ForcedWork;
 pub use view::{CheckView, GateAnswer, GateState, PodFacts};

@@ -4,15 +4,22 @@
 use dogwatch_api::node_reboot::RebootMethod;
 
 use super::finding::{CheckFinding, FindingSeverity};
+use super::restore_forced::{self, ForcedWork};
+use crate::Now;
 use crate::explain::{FleetSnapshot, LeaseRow};
 use crate::lock::{self, HolderId};
 use crate::reboot::{ObservedNode, ParsedAnnotation, RebootPhase, RebootRecord};
 
-/// Every contradiction between Leases, records and Nodes. Empty if there is none.
+/// Every contradiction between Leases, records, hosts and Nodes, every remediation that is under way
+/// by the records, and what could not be read. Empty if there is none.
 ///
-/// Also reports what a coordinator or the healer will fix by itself: right after a restore an
-/// operator wants to know of it before anything changes.
-pub fn find_restore_contradictions(fleet: &FleetSnapshot) -> Vec<CheckFinding> {
+/// Also reports what a coordinator, the healer or the remediator will fix by itself: right after a
+/// restore an operator wants to know of it before anything changes.
+pub fn find_restore_contradictions(
+    fleet: &FleetSnapshot,
+    forced: &ForcedWork,
+    now: Now,
+) -> Vec<CheckFinding> {
     let mut found: Vec<CheckFinding> = fleet
         .leases
         .iter()
@@ -24,6 +31,7 @@ pub fn find_restore_contradictions(fleet: &FleetSnapshot) -> Vec<CheckFinding> {
             .flat_map(|node| find_in_node(fleet, node)),
     );
     found.extend(find_over_budget(fleet));
+    found.extend(restore_forced::find_in_forced_work(fleet, forced, now));
     found.sort();
     found
 }

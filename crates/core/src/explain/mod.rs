@@ -32,6 +32,8 @@ mod status;
 #[cfg(test)]
 pub(crate) mod testkit;
 #[cfg(test)]
+pub(crate) use host::testkit as host_testkit;
+#[cfg(test)]
 mod tests;
 
 pub use budget::BudgetLine;

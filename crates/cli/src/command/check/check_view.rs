@@ -1,6 +1,6 @@
 //! Reads the input of a check; a failed read carries its error text.
 
-use dogwatch_core::check::{CheckView, GateAnswer, GateState};
+use dogwatch_core::check::{CheckView, ForcedWork, GateAnswer, GateState};
 use dogwatch_core::drain::ObservedPod;
 use dogwatch_core::explain::{FleetSnapshot, RemediationReportInput, describe_gate, forecast_node};
 use dogwatch_core::name::NodeName;
@@ -41,6 +41,17 @@ async fn read_node_reboot_kind(
     let listed = connected.fleet.list_node_reboots().await;
     let is_installed = |found| matches!(found, NodeRebootsFound::There(_));
     Some(listed.map(is_installed).map_err(error_text))
+}
+
+/// What `check --after-restore` reads beside the fleet.
+pub async fn read_forced_work(connected: &ConnectedCluster) -> ForcedWork {
+    let node_reboots = connected.fleet.list_node_reboots().await;
+    ForcedWork {
+        remediations: read_remediations(connected).await,
+        node_reboots: node_reboots
+            .map(NodeRebootsFound::into_reboots)
+            .map_err(error_text),
+    }
 }
 
 pub async fn read_check_view(

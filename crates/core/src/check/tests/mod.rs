@@ -5,6 +5,7 @@ mod drain;
 mod forced;
 mod machine_rules;
 mod restore;
+mod restore_forced;
 mod rolled;
 mod standing;
 

@@ -5,7 +5,15 @@ use crate::reboot::{
 };
 
 fn found(nodes: Vec<ObservedNode>, leases: Vec<LeaseRow>) -> Vec<String> {
-    lines(&find_restore_contradictions(&fleet(nodes, leases)))
+    lines(&planned_alone(nodes, leases))
+}
+
+fn planned_alone(nodes: Vec<ObservedNode>, leases: Vec<LeaseRow>) -> Vec<CheckFinding> {
+    let nothing = ForcedWork {
+        remediations: Ok(None),
+        node_reboots: Ok(Vec::new()),
+    };
+    find_restore_contradictions(&fleet(nodes, leases), &nothing, now(100))
 }
 
 fn draining(name: &str) -> ObservedNode {
@@ -46,7 +54,7 @@ fn the_fix_for_a_lease_of_a_host_that_is_no_node_is_a_whole_command_line() {
     let mut row = held(0, "n1", 5);
     row.lease.holder = Some(crate::lock::HolderId::new("fleetlock/host-7").unwrap());
     row.lease.record = None;
-    let all = find_restore_contradictions(&fleet(vec![node("n1")], vec![row]));
+    let all = planned_alone(vec![node("n1")], vec![row]);
     assert_eq!(all.len(), 1, "{all:#?}");
     let fix = all[0].fix.as_deref().unwrap();
     assert!(

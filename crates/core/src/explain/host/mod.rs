@@ -11,7 +11,7 @@ mod lines;
 mod requests;
 mod row;
 #[cfg(test)]
-pub(super) mod testkit;
+pub(crate) mod testkit;
 #[cfg(test)]
 mod tests;
 

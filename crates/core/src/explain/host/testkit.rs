@@ -11,7 +11,7 @@ use crate::power::{
 };
 
 /// A host with one BMC, on since second 10, last read in second 60.
-pub(in crate::explain) fn host(name: &str) -> HostSnapshot {
+pub(crate) fn host(name: &str) -> HostSnapshot {
     HostSnapshot {
         name: HostName::new("metal", name),
         uid: format!("uid-{name}"),
