@@ -321,14 +321,6 @@ impl CollectionWatchers {
             self.remove_watcher(id);
         }
     }
-
-    /// Number of watchers of a user, or of all users.
-    pub(crate) fn count_watchers(&self, user: Option<&str>) -> usize {
-        self.all
-            .values()
-            .filter(|watcher| user.is_none_or(|user| watcher.user == user))
-            .count()
-    }
 }
 
 /// A watch in progress: it yields lines until it is dropped, cut or over.
