@@ -13,6 +13,7 @@ pub mod facts;
 mod host_ops;
 mod node_watch;
 mod observers;
+mod policy_sender;
 mod releases;
 mod reporting;
 
@@ -39,6 +40,7 @@ use self::facts::{ObservedFact, initial_snapshot, jitter_seed_of};
 pub use self::host_ops::{HostOps, RebootEnd, RebootNotStarted};
 use self::node_watch::watch_node;
 use self::observers::{ObserverContext, ObserverSet, ObserverTask};
+use self::policy_sender::PolicySender;
 use crate::clock::ProcessClock;
 use crate::health::LoopHeartbeat;
 pub use dogwatch_prometheus::{GateChecker, NoGateChecker};
@@ -113,6 +115,7 @@ impl CoordinatorAgent {
             node: setup.node.to_string(),
             clock: setup.clock.clone(),
             facts: facts.clone(),
+            policies: PolicySender::new(facts.clone()),
             jitter_seed: jitter_seed_of(&setup.run),
             gatekeeper: setup.gatekeeper,
         };
@@ -314,11 +317,7 @@ async fn watch_policies(eyes: ObserverContext) {
     let jitter = move || jitter::nth_fraction(seed, draws.fetch_add(1, Ordering::Relaxed));
     let mut seen = std::pin::pin!(policy::watch_policies(eyes.client.clone(), jitter));
     while let Some(seen) = seen.next().await {
-        let trouble = ObservedFact::ObserverError("watching the RebootPolicies", seen.error);
-        let told = [trouble, ObservedFact::Policies(seen.policies)];
-        if told.into_iter().any(|fact| eyes.facts.send(fact).is_err()) {
-            return;
-        }
+        eyes.policies.send_watched(seen);
     }
 }
 

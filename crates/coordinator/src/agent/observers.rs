@@ -1,6 +1,6 @@
 //! Observers: each reads one thing for as long as the decision asks for it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use dogwatch_core::Now;
@@ -17,11 +17,13 @@ use dogwatch_k8s::{Error, drain, node, policy};
 use dogwatch_prometheus::GateChecker;
 use dogwatch_runtime::jitter;
 use futures::StreamExt as _;
+use futures::future::{BoxFuture, FutureExt as _, OptionFuture};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::AbortHandle;
 
 use super::drain_observer::DrainObserver;
 use super::facts::{ObservedFact, forget_unobserved};
+use super::policy_sender::PolicySender;
 use crate::clock::ProcessClock;
 
 /// Interval of reading the return gates while they are shut, which may take minutes.
@@ -35,6 +37,8 @@ const GROUP_SIZE_INTERVAL: Duration = Duration::from_mins(30);
 /// First and longest pause after a failed read.
 const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_RETRY_PAUSE: Duration = Duration::from_secs(30);
+
+const CREATING_LEASES: &str = "creating the group's Leases";
 
 /// A task that is aborted when this is dropped.
 pub(super) struct ObserverTask(AbortHandle);
@@ -59,6 +63,7 @@ pub(super) struct ObserverContext {
     pub(super) node: String,
     pub(super) clock: ProcessClock,
     pub(super) facts: UnboundedSender<ObservedFact>,
+    pub(super) policies: PolicySender,
     pub(super) jitter_seed: u64,
     pub(super) gatekeeper: Arc<dyn GateChecker>,
 }
@@ -165,33 +170,60 @@ impl ObserverContext {
         let mut pause = FIRST_RETRY_PAUSE;
         loop {
             let sent = self.clock.now();
-            match read().await {
-                Ok(value) => {
-                    self.send_fact(ObservedFact::ObserverError(what, None));
-                    return (value, sent);
-                }
-                Err(error) => {
-                    self.send_fact(ObservedFact::ObserverError(what, Some(error.error_chain())));
-                }
+            if let Some(value) = self.read_once(what, read()).await {
+                return (value, sent);
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LONGEST_RETRY_PAUSE);
         }
     }
+
+    /// Reports the failure, or the recovery.
+    async fn read_once<T>(
+        &self,
+        what: &'static str,
+        read: impl Future<Output = Result<T, Error>>,
+    ) -> Option<T> {
+        let (value, trouble) = match read.await {
+            Ok(value) => (Some(value), None),
+            Err(error) => (None, Some(error.error_chain())),
+        };
+        self.send_fact(ObservedFact::ObserverError(what, trouble));
+        value
+    }
 }
 
 async fn observe_lock_leases(eyes: ObserverContext, group: GroupName, slots: u32) {
     let mut known = GroupSlots::new(group.clone());
-    let mut pauses = 0;
+    let (seed, mut pauses) = (eyes.jitter_seed, 0);
     let jitter = move || {
         pauses += 1;
-        jitter::nth_fraction(eyes.jitter_seed, pauses)
+        jitter::nth_fraction(seed, pauses)
     };
     let mut events = std::pin::pin!(eyes.locks.watch_slots(&group, jitter));
-    while let Some(event) = events.next().await {
-        let trouble = known
-            .observe_event(event, eyes.clock.now())
-            .map(|error| error.error_chain());
+    let latest = Mutex::new(Vec::new());
+    // A creation that was refused must not keep the events of the existing Leases from the agent.
+    let mut retries: Option<BoxFuture<'_, ()>> = None;
+    let mut is_missing = false;
+    loop {
+        // At the start, and whenever somebody has deleted a Lease.
+        if retries.is_none() && std::mem::take(&mut is_missing) {
+            let create = create_missing_leases(&eyes, &group, slots, &latest);
+            if eyes.read_once(CREATING_LEASES, create).await.is_none() {
+                retries = Some(retry_creation(&eyes, &group, slots, &latest).boxed());
+            }
+        }
+        let event = tokio::select! {
+            biased;
+            event = events.next() => event,
+            Some(()) = OptionFuture::from(retries.as_mut()) => {
+                retries = None;
+                continue;
+            }
+        };
+        let Some(event) = event else { return };
+        let trouble = known.observe_event(event, eyes.clock.now());
+        let trouble = trouble.map(|error| error.error_chain());
         eyes.send_fact(ObservedFact::ObserverError(
             "watching the group's Leases",
             trouble,
@@ -203,13 +235,35 @@ async fn observe_lock_leases(eyes: ObserverContext, group: GroupName, slots: u32
         if slots == 0 || !leases.is_empty() {
             eyes.send_fact(ObservedFact::Leases(leases.clone()));
         }
-        // At the start, and whenever somebody has deleted a Lease.
-        if (0..slots).any(|slot| leases.iter().all(|lease| lease.slot != slot)) {
-            let make = || eyes.locks.ensure_leases(&group, slots, &leases);
-            eyes.read_with_retry("creating the group's Leases", make)
-                .await;
-        }
+        is_missing = (0..slots).any(|slot| leases.iter().all(|lease| lease.slot != slot));
+        *lock_leases(&latest) = leases;
     }
+}
+
+/// Each retry goes by the latest Leases.
+async fn retry_creation(
+    eyes: &ObserverContext,
+    group: &GroupName,
+    slots: u32,
+    latest: &Mutex<Vec<ObservedLease>>,
+) {
+    tokio::time::sleep(FIRST_RETRY_PAUSE).await;
+    let create = || create_missing_leases(eyes, group, slots, latest);
+    eyes.read_with_retry(CREATING_LEASES, create).await;
+}
+
+async fn create_missing_leases(
+    eyes: &ObserverContext,
+    group: &GroupName,
+    slots: u32,
+    latest: &Mutex<Vec<ObservedLease>>,
+) -> Result<(), Error> {
+    let leases = lock_leases(latest).clone();
+    eyes.locks.ensure_leases(group, slots, &leases).await
+}
+
+fn lock_leases(latest: &Mutex<Vec<ObservedLease>>) -> MutexGuard<'_, Vec<ObservedLease>> {
+    latest.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The group may grow or shrink while the node waits, for days perhaps: a bid by an old size holds up
@@ -240,16 +294,22 @@ async fn observe_budget_count(eyes: ObserverContext, lease: ObservedLease) {
             .await?;
         Ok((policies, reads))
     };
-    let ((policies, reads), sent) = eyes
-        .read_with_retry("counting the unavailable nodes", read)
-        .await;
-    eyes.send_fact(ObservedFact::Policies(policies));
-    let count = dogwatch_core::lock::count_unavailable(&reads, eyes.locks.holder_id());
-    eyes.send_fact(ObservedFact::Count(ObservedBudgetCount {
-        count,
-        taken: sent.mono,
-        arrived: eyes.clock.now().mono,
-    }));
+    loop {
+        let changes = eyes.policies.count_changes();
+        let ((policies, reads), sent) = eyes
+            .read_with_retry("counting the unavailable nodes", read)
+            .await;
+        let count = ObservedBudgetCount {
+            count: dogwatch_core::lock::count_unavailable(&reads, eyes.locks.holder_id()),
+            taken: sent.mono,
+            arrived: eyes.clock.now().mono,
+        };
+        if eyes.policies.send_counted(changes, policies, count) {
+            return;
+        }
+        // The policies have changed since they were read, so the members may be others now.
+        tokio::time::sleep(FIRST_RETRY_PAUSE).await;
+    }
 }
 
 async fn observe_holder_node(eyes: ObserverContext, lease: ObservedLease) {
