@@ -12,8 +12,6 @@ use std::{
     time::Duration,
 };
 
-use rustix::process::{Pid, Signal, kill_process};
-
 use crate::{Error, ports, server_process::ServerProcess};
 
 const PROGRAM_NAME: &str = "ipmi_sim";
@@ -251,12 +249,4 @@ pub(crate) fn write_atomically(path: &Path, content: &str) -> Result<(), Error> 
     let partial = path.with_extension("partial");
     fs::write(&partial, content).map_err(Error::io_error("write", &partial))?;
     fs::rename(&partial, path).map_err(Error::io_error("rename", &partial))
-}
-
-impl ServerProcess {
-    fn send_signal(&self, signal: Signal) -> Result<(), Error> {
-        let child = self.child_process().ok_or(Error::Stopped)?;
-        kill_process(Pid::from_child(child), signal)
-            .map_err(|errno| Error::io_error("signal", PROGRAM_NAME)(errno.into()))
-    }
 }

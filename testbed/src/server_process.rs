@@ -83,11 +83,6 @@ impl ServerProcess {
         Ok(())
     }
 
-    /// None before the start.
-    pub(crate) fn child_process(&self) -> Option<&Child> {
-        self.process.as_ref().map(|process| &process.0)
-    }
-
     fn check_alive(&mut self) -> Result<(), Error> {
         let status = self.process.as_mut().and_then(|process| {
             let status = process.0.try_wait();

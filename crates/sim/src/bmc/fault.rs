@@ -129,8 +129,7 @@ impl From<BmcFaultKind> for SimBmcFault {
     }
 }
 
-impl SimBmcFault {
-}
+impl SimBmcFault {}
 
 /// The faults of one BMC, in the order in which they were added.
 #[derive(Debug, Default)]
