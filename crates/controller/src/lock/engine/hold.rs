@@ -225,9 +225,7 @@ impl PendingLockRequest {
                 Ok(HoldContinuation::End(HoldOutcome::Refused { why }))
             }
             HoldStep::NodeAppeared { why } => Ok(HoldContinuation::End(hold_denied(&why))),
-            HoldStep::OverBudget { why } => {
-                Ok(HoldContinuation::End(HoldOutcome::OverBudget { why }))
-            }
+            HoldStep::OverBudget { why } => Ok(end_over_budget(why)),
             HoldStep::NodeGone { why } | HoldStep::Vetoed { why } => {
                 Ok(HoldContinuation::End(HoldOutcome::DrainFailed { why }))
             }
@@ -453,6 +451,10 @@ pub(super) fn max_unavailable_of(target: &LockTarget, members: u32) -> u32 {
         .max
         .allowed_nodes(usize::try_from(members).unwrap_or(usize::MAX));
     u32::try_from(max).unwrap_or(u32::MAX)
+}
+
+fn end_over_budget(why: String) -> HoldContinuation {
+    HoldContinuation::End(HoldOutcome::OverBudget { why })
 }
 
 fn hold_denied(why: &str) -> HoldOutcome {

@@ -213,18 +213,11 @@ impl PendingLockRequest {
             return self.join_own_lease(target, lease, policies_watch).await;
         }
         self.own_lease_denials = 0;
-        if let Some(why) = target
-            .node
-            .as_ref()
-            .and_then(|node| describe_refusal(&node.seen))
-        {
+        let node = target.node.as_ref().map(|node| &node.seen);
+        if let Some(why) = node.and_then(describe_refusal) {
             return LockAttemptOutcome::Answer(LockAnswer::Refused { why });
         }
-        if let Some(why) = target
-            .node
-            .as_ref()
-            .and_then(|node| describe_fencing(&node.seen))
-        {
+        if let Some(why) = node.and_then(describe_fencing) {
             return self.answer_not_now(RebootReason::BeingFenced, &why).await;
         }
         if target.node.is_none()
