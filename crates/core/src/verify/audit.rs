@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::history::{
-    ClusterWrite, CordonChange, LeaseState, NodeState, ObjectKind, WriteSource, WrittenObject,
+    ClusterWrite, CordonChange, LeaseState, NodeState, WriteSource, WrittenKind, WrittenObject,
 };
 use crate::lock::LockRecord;
 use crate::lock::api_lock::ApiLock;
@@ -176,19 +176,19 @@ fn is_dry_run(event: &AuditLogEvent) -> bool {
     is_in_query || stages.is_some_and(|stages| !stages.is_empty())
 }
 
-fn kind_of(of: &AuditLogObject) -> ObjectKind {
+fn kind_of(of: &AuditLogObject) -> WrittenKind {
     if of.resource == "nodes" {
-        ObjectKind::Node
+        WrittenKind::Node
     } else {
-        ObjectKind::Lease
+        WrittenKind::Lease
     }
 }
 
 fn read_deletion(of: &AuditLogObject, source: WriteSource) -> ClusterWrite {
     let name = of.name.clone();
     let object = match kind_of(of) {
-        ObjectKind::Node => WrittenObject::Node { name, after: None },
-        ObjectKind::Lease => WrittenObject::Lease { name, after: None },
+        WrittenKind::Node => WrittenObject::Node { name, after: None },
+        WrittenKind::Lease => WrittenObject::Lease { name, after: None },
     };
     write_without_version(object, source)
 }
@@ -229,18 +229,18 @@ fn read_object(event: &AuditLogEvent, object: &Value, source: WriteSource) -> Op
     let version = text("/metadata/resourceVersion")?.parse().ok()?;
     let is_metadata = text("/kind") == Some(METADATA_KIND);
     let object = match kind_of(&event.object_ref) {
-        ObjectKind::Node if is_metadata => WrittenObject::NodeMetadata {
+        WrittenKind::Node if is_metadata => WrittenObject::NodeMetadata {
             name,
             after: Box::new(read_node_state(object)),
             cordon: requested_cordon(event),
         },
-        ObjectKind::Node => WrittenObject::Node {
+        WrittenKind::Node => WrittenObject::Node {
             name,
             after: Some(Box::new(read_node_state(object))),
         },
-        ObjectKind::Lease if !is_lock_lease(&name) => return None,
-        kind @ ObjectKind::Lease if is_metadata => WrittenObject::Unknown { kind, name },
-        ObjectKind::Lease => WrittenObject::Lease {
+        WrittenKind::Lease if !is_lock_lease(&name) => return None,
+        kind @ WrittenKind::Lease if is_metadata => WrittenObject::Unknown { kind, name },
+        WrittenKind::Lease => WrittenObject::Lease {
             after: Some(Box::new(read_lease_state(object))),
             name,
         },

@@ -64,11 +64,11 @@ pub enum WrittenObject {
     },
     /// The write may be stored or not: its answer was an error of the server. Or it is stored, and
     /// the log does not show the object.
-    Unknown { kind: ObjectKind, name: String },
+    Unknown { kind: WrittenKind, name: String },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ObjectKind {
+pub enum WrittenKind {
     Node,
     Lease,
 }
@@ -83,12 +83,12 @@ pub enum CordonChange {
 }
 
 impl WrittenObject {
-    pub(super) fn key(&self) -> (ObjectKind, &str) {
+    pub(super) fn key(&self) -> (WrittenKind, &str) {
         match self {
             WrittenObject::Node { name, .. } | WrittenObject::NodeMetadata { name, .. } => {
-                (ObjectKind::Node, name)
+                (WrittenKind::Node, name)
             }
-            WrittenObject::Lease { name, .. } => (ObjectKind::Lease, name),
+            WrittenObject::Lease { name, .. } => (WrittenKind::Lease, name),
             WrittenObject::Unknown { kind, name } => (*kind, name),
         }
     }
@@ -186,10 +186,10 @@ impl ClusterState {
     }
 
     /// What is known of the object may be outdated from now on.
-    pub(super) fn doubt_object(&mut self, (kind, name): (ObjectKind, &str)) {
+    pub(super) fn doubt_object(&mut self, (kind, name): (WrittenKind, &str)) {
         let knowledge = match kind {
-            ObjectKind::Node => self.nodes.get_mut(name).map(|node| &mut node.knowledge),
-            ObjectKind::Lease => self.leases.get_mut(name).map(|lease| &mut lease.knowledge),
+            WrittenKind::Node => self.nodes.get_mut(name).map(|node| &mut node.knowledge),
+            WrittenKind::Lease => self.leases.get_mut(name).map(|lease| &mut lease.knowledge),
         };
         if let Some(knowledge) = knowledge.filter(|it| **it == StateKnowledge::Current) {
             *knowledge = StateKnowledge::MayBeOutdated;

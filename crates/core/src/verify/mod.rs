@@ -23,7 +23,7 @@ mod write_order;
 pub use power_rules::{PowerRecount, recount_power};
 
 pub use history::{
-    ClusterWrite, CordonChange, LeaseState, NodeState, ObjectKind, WriteSource, WrittenObject,
+    ClusterWrite, CordonChange, LeaseState, NodeState, WriteSource, WrittenKind, WrittenObject,
 };
 
 use std::collections::BTreeMap;
