@@ -17,8 +17,9 @@ pub const DEFAULT_REBOOT_TIMEOUT: Duration = Duration::from_mins(30);
 /// Default time limit of the return.
 pub const DEFAULT_GATE_TIMEOUT: Duration = Duration::from_mins(15);
 
-/// The next deadline and what happens then. The coordinator's flags are not on the cluster: where
-/// the policy sets nothing, their defaults are used, and the text says so.
+/// The next deadline and what happens then. Of the coordinator's flags only those in its record are on
+/// the cluster: where the policy sets nothing, the defaults of the others are used, and the text says
+/// so.
 pub(super) fn describe_deadline(
     record: &RebootRecord,
     policy: Option<&Policy>,
@@ -77,11 +78,17 @@ pub(crate) fn last_phase_deadline(
 struct PhaseTimeLimit<'a> {
     since: Timestamp,
     timeout: Duration,
-    /// The policy that sets it; `None`: the default of `flag`.
-    policy: Option<&'a Policy>,
-    flag: &'static str,
+    set_by: LimitSource<'a>,
     /// What happens then.
     then: &'static str,
+}
+
+enum LimitSource<'a> {
+    Policy(&'a Policy),
+    /// The coordinator has written it in the record.
+    Coordinator,
+    /// Nothing on the cluster says it: the default of this flag.
+    DefaultOf(&'static str),
 }
 
 impl PhaseTimeLimit<'_> {
@@ -95,9 +102,10 @@ impl PhaseTimeLimit<'_> {
 
     fn describe_limit(&self, now: Now) -> String {
         let length = crate::duration::format_duration(self.timeout);
-        let by = match self.policy {
-            Some(policy) => format!("by RebootPolicy {} ({length})", policy.name),
-            None => format!("if {} has its default ({length})", self.flag),
+        let by = match self.set_by {
+            LimitSource::Policy(policy) => format!("by RebootPolicy {} ({length})", policy.name),
+            LimitSource::Coordinator => format!("by its coordinator ({length})"),
+            LimitSource::DefaultOf(flag) => format!("if {flag} has its default ({length})"),
         };
         format!("{}, {by}; {}", format_due(self.ends_at(), now), self.then)
     }
@@ -132,13 +140,23 @@ fn phase_time_limit<'a>(
             "then the lock stays held, and a Warning Event reports it",
         ),
     };
+    let (timeout, set_by) = match (policy.zip(set), recorded_timeout(record)) {
+        (Some((policy, set)), _) => (set, LimitSource::Policy(policy)),
+        (None, Some(recorded)) => (recorded, LimitSource::Coordinator),
+        (None, None) => (default, LimitSource::DefaultOf(flag)),
+    };
     Some(PhaseTimeLimit {
         since,
-        timeout: set.unwrap_or(default),
-        policy: policy.filter(|_| set.is_some()),
-        flag,
+        timeout,
+        set_by,
         then,
     })
+}
+
+/// The limit of the present phase, if the record has it.
+fn recorded_timeout(record: &RebootRecord) -> Option<Duration> {
+    let timeout = record.limits.reboot_timeout();
+    timeout.filter(|_| record.phase == RebootPhase::Rebooting)
 }
 
 /// The drain's timeout begins after the waits for pods that may end by themselves.
@@ -167,6 +185,21 @@ mod tests {
             let said = describe_deadline(&record(phase, 10), None, now(370));
             assert!(said.starts_with(text), "{phase:?}: {said}");
         }
+    }
+
+    #[test]
+    fn the_recorded_limit_of_the_coordinator_is_used_while_it_reboots() {
+        let mut rebooting = record(RebootPhase::Rebooting, 10);
+        rebooting.limits.reboot_timeout_seconds = Some(2 * 60 * 60);
+        let said = describe_deadline(&rebooting, None, now(370));
+        let expected = "at 1970-01-01 02:00:10Z (in 1h 54m), by its coordinator (2h); ";
+        assert!(said.starts_with(expected), "{said}");
+        rebooting.phase = RebootPhase::Draining;
+        let said = describe_deadline(&rebooting, None, now(370));
+        assert!(
+            said.contains("if --drain-timeout has its default"),
+            "{said}"
+        );
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::node_reboot::ObservedNodeReboot;
 use crate::policy::{self, ClusterPolicies, EffectivePolicy};
 use crate::reboot::{
     ObservedNode, RebootConfig, RebootPhase, RebootReason, WAITS_FOR_LOCK_MESSAGE,
-    find_waiting_condition, is_condition_of_other,
+    find_waiting_condition, flags_of_coordinator, is_condition_of_other,
 };
 
 use super::budget::outside_holder;
@@ -115,10 +115,12 @@ impl FleetSnapshot {
         }
     }
 
-    /// The policy that applies to this node. The coordinator's flags are not on the cluster:
-    /// without a policy, their defaults are used.
+    /// The policy that applies to this node. Of the coordinator's flags only the limits in its record
+    /// are on the cluster: without a policy, the defaults of the others are used.
     pub fn rule_of_node(&self, node: &ObservedNode) -> EffectivePolicy<'_> {
-        policy::resolve_policy(&self.policies, &node.labels, &RebootConfig::default())
+        let flags = RebootConfig::default();
+        let flags = flags_of_coordinator(node, &flags);
+        policy::resolve_policy(&self.policies, &node.labels, &flags)
     }
 
     /// What a drain of this node does with which pods.

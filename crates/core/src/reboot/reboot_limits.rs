@@ -39,19 +39,24 @@ impl RebootLimits {
         }
     }
 
+    pub(crate) fn reboot_timeout(self) -> Option<Duration> {
+        let seconds = self.reboot_timeout_seconds?;
+        Some(Duration::from_secs(seconds.clamp(1, MAX_RECORDED_SECONDS)))
+    }
+
+    fn settle(self) -> Option<Duration> {
+        let seconds = self.settle_seconds?;
+        Some(Duration::from_secs(seconds.min(MAX_RECORDED_SECONDS)))
+    }
+
     fn overlay_flags(self, flags: &RebootConfig) -> RebootConfig {
-        let seconds = |recorded: Option<u64>, least, flag| {
-            recorded.map_or(flag, |seconds| {
-                Duration::from_secs(seconds.clamp(least, MAX_RECORDED_SECONDS))
-            })
-        };
         let attempts = self.reboot_attempts;
         RebootConfig {
-            reboot_timeout: seconds(self.reboot_timeout_seconds, 1, flags.reboot_timeout),
+            reboot_timeout: self.reboot_timeout().unwrap_or(flags.reboot_timeout),
             reboot_attempts: attempts.map_or(flags.reboot_attempts, |attempts| {
                 attempts.clamp(1, MAX_RECORDED_ATTEMPTS)
             }),
-            settle: seconds(self.settle_seconds, 0, flags.settle),
+            settle: self.settle().unwrap_or(flags.settle),
             ..flags.clone()
         }
     }
