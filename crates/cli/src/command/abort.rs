@@ -87,6 +87,7 @@ pub async fn run(cluster: &ClusterArgs, args: &AbortArgs) -> Result<(), CommandF
         }
         AbortOutcome::NoSuchNode => return Err(connected.no_such_node(node).await),
     };
+    warn_of_other_requests(&connected, node, &[]).await;
     if args.no_wait {
         return print_line(&format!("node/{node}: the abort was requested"));
     }

@@ -17,8 +17,8 @@ pub(super) fn find_missing_leader(view: &CheckView, now: Now) -> Vec<CheckFindin
     match &view.node_reboot_kind {
         None | Some(Ok(false)) => {}
         Some(Ok(true)) => {
-            let text = "no dogwatch controller leads: `dogwatch reboot` creates a NodeReboot, and nobody carries it to the node";
-            let finding = CheckFinding::new(FindingSeverity::Blocks, SUBJECT, text);
+            let text = "no dogwatch controller leads: `dogwatch reboot` creates a NodeReboot, and nobody carries it to the node; sentinel files work without a controller";
+            let finding = CheckFinding::new(FindingSeverity::Warns, SUBJECT, text);
             found.push(finding.with_fix(FIX));
         }
         Some(Err(why)) => found.push(unknown_finding("NodeReboots", why)),

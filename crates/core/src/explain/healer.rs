@@ -44,7 +44,9 @@ impl ObservedHealer {
             ObservedController::Leads { renewed, .. } => renewed
                 .filter(|at| now.elapsed_since(*at) < LEADER_RENEW_LIMIT)
                 .map(|renewed| self.since.unwrap_or(renewed)),
-            ObservedController::Unknown | ObservedController::Nobody => None,
+            ObservedController::Unknown
+            | ObservedController::Nobody
+            | ObservedController::Ended { .. } => None,
         }
     }
 }

@@ -147,15 +147,16 @@ fn has_node_returned(ctx: &RemediationContext<'_>, record: &RemediationRecord) -
 
 fn refuse_until_end_recorded(host: &HostSnapshot) -> GuardRefusal {
     let text = format!(
-        "the Node is Ready with a new boot since the last remediation of host {}, and the end of \
-         that remediation has to be recorded first",
+        "the Node is Ready with a new boot since the last remediation of host {0}, whose end the \
+         controller has not recorded yet: `dogwatch explain host/{0}` says what it waits for",
         host.name
     );
     GuardRefusal::new(RemediationReason::CoolingDown, text)
 }
 
-/// How long a host may take from its power-on until its Node is back: as long as in a planned
-/// reboot, so that no health check cuts the power of a machine that boots slowly.
+/// How long a host may take from its power-on until its Node is back: as long as its policy allows
+/// for a planned reboot, so that no health check cuts the power of a machine that boots slowly. The
+/// limits of its coordinator went with its Node.
 fn return_timeout(ctx: &RemediationContext<'_>) -> Duration {
     let flags = &ctx.config.reboot;
     let planned = ctx.concurrent.planned_reboots(ctx.case);

@@ -46,6 +46,7 @@ fn controller_task(fleet: &FleetSnapshot, view: &FleetView, now: Now) -> Option<
         ),
     ];
     let waiting = waiting.into_iter().filter(|(count, ..)| *count > 0);
+    let total: usize = waiting.clone().map(|(count, ..)| count).sum();
     let waiting = waiting.map(|(count, one, more)| match count {
         1 => format!("1 {one}"),
         count => format!("{count} {more}"),
@@ -54,11 +55,12 @@ fn controller_task(fleet: &FleetSnapshot, view: &FleetView, now: Now) -> Option<
     if waiting.is_empty() || !fleet.controller.is_without_leader(now) {
         return None;
     }
-    let waiting = waiting.join(", ");
+    let waiting = waiting.join(" and ");
+    let wait = if total == 1 { "waits" } else { "wait" };
     Some(PersonTask {
         subject: "controller".to_owned(),
         reason: "NobodyLeads".to_owned(),
-        message: format!("no dogwatch controller leads; for one wait: {waiting}"),
+        message: format!("no dogwatch controller leads, and {waiting} {wait} for one"),
         next_step: Some("start the controller, or read its log".to_owned()),
         command: Some(
             "kubectl get pods -A -l app.kubernetes.io/name=dogwatch-controller".to_owned(),

@@ -2,7 +2,8 @@
 
 use dogwatch_core::Now;
 use dogwatch_core::explain::{
-    RemediationForecast, RemediationReportInput, forecast_machine, forecast_node,
+    ObservedController, RemediationForecast, RemediationReportInput, forecast_machine,
+    forecast_node,
 };
 use dogwatch_core::name::NodeName;
 use dogwatch_core::reboot::ObservedNode;
@@ -170,10 +171,31 @@ fn preview_lines(
     if let Some((reason, message, _)) = &foreseen.refusal {
         lines.push(format!("the remediation begins later: {reason}: {message}"));
     }
-    if view.controller.is_without_leader(now) {
-        lines.push("no dogwatch controller is the leader now: the remediation begins when there is a leader".to_owned());
-    }
+    lines.extend(missing_leader_line(&view.controller, now));
     lines
+}
+
+/// By two clocks, so a leader that seems to be silent may live and begin at once.
+fn missing_leader_line(controller: &ObservedController, now: Now) -> Option<String> {
+    if !controller.is_without_leader(now) {
+        return None;
+    }
+    let begins = "the remediation begins when there is a leader";
+    Some(match controller {
+        ObservedController::Leads {
+            holder,
+            renewed: Some(renewed),
+        } => format!(
+            "the leading dogwatch controller {holder} renewed its Lease at {renewed}, and by this computer's clock not for a \
+             minute: if it is dead, {begins}; if it lives, the remediation begins at once"
+        ),
+        ObservedController::Leads { .. }
+        | ObservedController::Ended { .. }
+        | ObservedController::Nobody
+        | ObservedController::Unknown => {
+            format!("no dogwatch controller is the leader now: {begins}")
+        }
+    })
 }
 
 fn confirm_question(

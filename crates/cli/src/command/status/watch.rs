@@ -52,23 +52,14 @@ pub async fn run(
                     return Err(connected.api_failure(what, &error));
                 }
                 // The document says what cannot be watched.
-                Ok(()) | Err(_) => {
-                    due = Some(due.unwrap_or_else(|| Instant::now() + COALESCE_INTERVAL));
-                }
+                Ok(()) | Err(_) => due = Some(screen.due_after_change(due)),
             },
-            () = estimates.wait_for_estimate() => {
-                due = Some(due.unwrap_or_else(|| Instant::now() + COALESCE_INTERVAL));
-            }
+            () = estimates.wait_for_estimate() => due = Some(screen.due_after_change(due)),
             () = sleep_until_deadline(estimate_due) => {
                 estimates.start_estimate(source.current_fleet().unwrap_or_default());
             }
             () = sleep_until_deadline(due) => {
-                let again = if screen.needs_refresh() || source.has_errors() {
-                    AGE_REFRESH_INTERVAL
-                } else {
-                    TIME_REFRESH_INTERVAL
-                };
-                due = Some(Instant::now() + again);
+                due = Some(Instant::now() + screen.refresh_interval(source.has_errors()));
                 let estimate = estimates.newest_estimate();
                 if let Some(document) = source.current_document(connected, estimate).await {
                     estimates.plan_for_counts(document.unfinished_nodes());
@@ -125,8 +116,23 @@ impl StatusScreen {
         self.last_status.is_none()
     }
 
-    fn needs_refresh(&self) -> bool {
-        self.redraws
+    /// When to look next after a change. A screen that is redrawn each second shows it with the next
+    /// redraw.
+    fn due_after_change(&self, due: Option<Instant>) -> Instant {
+        let soon = Instant::now() + COALESCE_INTERVAL;
+        match due {
+            Some(due) if self.redraws => due,
+            Some(due) => due.min(soon),
+            None => soon,
+        }
+    }
+
+    fn refresh_interval(&self, has_errors: bool) -> Duration {
+        if self.redraws || has_errors || self.is_empty() {
+            AGE_REFRESH_INTERVAL
+        } else {
+            TIME_REFRESH_INTERVAL
+        }
     }
 
     fn show_status(&mut self, document: &StatusDocument) -> Result<(), CommandFailure> {

@@ -251,7 +251,7 @@ fn without_a_leader_a_node_reboot_reaches_no_node_and_no_host_is_powered_off() {
         view
     };
     let needs_one =
-        "blocks controller: no dogwatch controller leads: `dogwatch reboot` creates a NodeReboot";
+        "warns controller: no dogwatch controller leads: `dogwatch reboot` creates a NodeReboot";
     for controller in [stale, ObservedController::Nobody] {
         let told = told(&with(&controller, Some(Ok(true))));
         assert!(told[0].starts_with(needs_one), "{told:#?}");

@@ -181,7 +181,10 @@ fn a_controller_that_is_missing_needs_somebody_if_something_waits_for_it() {
         assert_eq!(subjects(&view.needs_person), expected, "{controller:?}");
         if is_missed {
             let message = &view.needs_person[0].message;
-            assert!(message.ends_with("wait: 2 requested reboots"), "{message}");
+            assert!(
+                message.ends_with("leads, and 2 requested reboots wait for one"),
+                "{message}"
+            );
         }
     }
 }

@@ -85,12 +85,12 @@ pub(in crate::fleet) fn observed_controller(lease: Option<&Lease>) -> ObservedCo
         .and_then(|lease| lease.spec.clone())
         .unwrap_or_default();
     let holder = spec.holder_identity.filter(|holder| !holder.is_empty());
-    holder.map_or(ObservedController::Nobody, |holder| {
-        ObservedController::Leads {
-            holder,
-            renewed: spec.renew_time.map(|time| time.0),
-        }
-    })
+    let renewed = spec.renew_time.map(|time| time.0);
+    match (holder, renewed) {
+        (Some(holder), renewed) => ObservedController::Leads { holder, renewed },
+        (None, Some(renewed)) => ObservedController::Ended { renewed },
+        (None, None) => ObservedController::Nobody,
+    }
 }
 
 /// Leader Leases of this duration are common. A Lease that was renewed more recently has a live
