@@ -15,17 +15,20 @@ pub(super) async fn watch_node(client: Client, name: String, facts: UnboundedSen
     let mut events = std::pin::pin!(node::watch_node(client.clone(), &name));
     let mut shown = OwnNodeState::NotYet;
     while let Some(event) = events.next().await {
-        let is_list = matches!(event, WatchEvent::Restarted(_));
         let Some(node) = node_state_after(event) else {
             continue;
         };
-        let fact = if is_list && node.is_older_version_of(&shown) {
-            read_restored_node(&client, &name, &shown).await
+        let fact = if node.is_older_version_of(&shown) {
+            match read_restored_node(&client, &name, &shown).await {
+                Some(fact) => fact,
+                // The next event is compared with the same state again.
+                None => continue,
+            }
         } else {
-            Some(ObservedFact::Node(node.clone()))
+            ObservedFact::Node(node.clone())
         };
         shown = node;
-        if fact.is_some_and(|fact| facts.send(fact).is_err()) {
+        if facts.send(fact).is_err() {
             return;
         }
     }
@@ -49,7 +52,7 @@ fn node_state_after(event: WatchEvent<node::Node>) -> Option<OwnNodeState> {
     }
 }
 
-/// A list shows the Node older than the watch did: etcd was restored from a backup. A second read
+/// An event shows the Node older than one before: etcd was restored from a backup. A second read
 /// confirms it, and its answer replaces what is known.
 async fn read_restored_node(
     client: &Client,

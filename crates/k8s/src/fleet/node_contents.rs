@@ -37,7 +37,7 @@ impl FleetClient {
         let pods = with_timeout(pods.list_readable(&here)).await?.items;
         let pods: Vec<ObservedPod> = pods.into_iter().map(observed_pod).collect();
         let budgets: Api<PodDisruptionBudget> = Api::all(self.client.clone());
-        let budgets = with_timeout(budgets.list(&ListParams::default()))
+        let budgets = with_timeout(budgets.list_readable(&ListParams::default()))
             .await?
             .items;
         let machine_rules = self.read_machine_rules(node, rules).await;

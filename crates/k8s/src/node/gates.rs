@@ -113,7 +113,7 @@ async fn list_short_budgets(client: &Client, budgets: &[String]) -> Result<Vec<S
     let mut short = Vec::new();
     for (namespace, name) in budgets.iter().filter_map(|budget| budget.split_once('/')) {
         let api: Api<PodDisruptionBudget> = Api::namespaced(client.clone(), namespace);
-        let Some(status) = with_timeout(api.get_opt(name))
+        let Some(status) = with_timeout(api.get_readable_opt(name))
             .await?
             .and_then(|budget| budget.status)
         else {

@@ -84,7 +84,8 @@ impl NodeRebootClient {
             "resourceVersion": block.resource_version,
             "annotations": { annotation::REQUEST_WITHDRAWN: block.text },
         }}));
-        let answer = with_timeout(nodes.patch(block.node.as_str(), &params, &body)).await?;
+        let answer =
+            with_timeout(nodes.patch_readable(block.node.as_str(), &params, &body)).await?;
         Ok(convert_node(&answer))
     }
 

@@ -40,16 +40,6 @@ pub(super) fn patch_object(
     send_admin_request(server, Method::PATCH, path, kind, patch)
 }
 
-pub(super) fn delete_object(server: &ApiServer, path: &str) -> Result<(), AdminRequestError> {
-    send_admin_request(
-        server,
-        Method::DELETE,
-        path,
-        "application/json",
-        &Value::Null,
-    )
-}
-
 fn send_admin_request(
     server: &ApiServer,
     method: Method,

@@ -216,7 +216,14 @@ impl LockState {
         target: &LockTarget,
         host: &mut LockHost,
     ) -> Result<bool, Error> {
+        if self.setup.fleetlock_drain && matches!(host.node, HostNodeName::None) {
+            // It may have become a Node since.
+            host.node = HostNodeName::Unknown;
+        }
         let now = self.read_node_of(host).await?;
+        if matches!(host.node, HostNodeName::Shared(_)) {
+            return Ok(false);
+        }
         let uid = |node: &ApiNode| node.seen.uid.clone();
         Ok(now.as_ref().map(uid) == target.node.as_ref().map(uid))
     }

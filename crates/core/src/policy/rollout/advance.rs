@@ -135,7 +135,8 @@ fn begin_anew_when_quiet(
     now: Timestamp,
 ) -> PolicyRolloutState {
     let is_quiet = state.phase != RolloutPhase::Soaking
-        && nodes.iter().all(|node| node_facts::is_at_rest(node));
+        && nodes.iter().all(|node| node_facts::is_at_rest(node))
+        && !canaries::is_canary_under_way(&state, nodes);
     let now = crate::time::truncate_to_micros(now);
     // A clock that was set back must not make the rest longer.
     let since = state.quiet_since.take().filter(|_| is_quiet);

@@ -117,7 +117,7 @@ fn may_any_begin(
     now: Timestamp,
 ) -> bool {
     let mut unnamed = list_unnamed(state, nodes);
-    unnamed.any(|node| may_be_named(node, policy, now) && !has_failed(node))
+    unnamed.any(|node| node.ready && may_be_named(node, policy, now) && !has_failed(node))
 }
 
 /// Takes the names of canaries that wait and cannot begin: of those that failed before this rollout
@@ -128,7 +128,9 @@ fn release_stuck_canaries(state: &mut PolicyRolloutState, nodes: &[&ObservedNode
     let is_stuck = |node: &ObservedNode| {
         let is_dead = node_facts::not_ready_since(node)
             .is_some_and(|since| now.duration_since(since) >= READY_WAIT_TIME);
-        node_facts::is_waiting(node) && (is_dead || has_older_failure(node) && is_backing_off(node))
+        let counts_here = state.failures > 0 && has_failed(node);
+        node_facts::is_waiting(node)
+            && (is_dead && !counts_here || has_older_failure(node) && is_backing_off(node))
     };
     let stuck: Vec<&str> = nodes
         .iter()
@@ -148,6 +150,15 @@ pub(super) fn has_dead_canary(state: &PolicyRolloutState, nodes: &[&ObservedNode
     })
 }
 
+/// Whether a canary reboots, and has not failed for good: it keeps its name until it is back.
+pub(super) fn is_canary_under_way(state: &PolicyRolloutState, nodes: &[&ObservedNode]) -> bool {
+    let mut canaries = state.canaries.iter().filter(|canary| !canary.done);
+    canaries.any(|canary| {
+        let mut nodes = nodes.iter().filter(|node| node.uid == canary.uid);
+        nodes.any(|node| node_facts::is_under_way(node) && !node_facts::has_condition_failure(node))
+    })
+}
+
 fn has_failed(node: &ObservedNode) -> bool {
     node_facts::reboot_record(node).is_some_and(|record| record.failures > 0)
 }
@@ -156,16 +167,22 @@ fn is_backing_off(node: &ObservedNode) -> bool {
     node_facts::reboot_record(node).is_some_and(|record| record.retry_after.is_some())
 }
 
-/// Nodes that failed before come last.
-fn canary_order(node: &ObservedNode) -> (bool, Option<Timestamp>, String) {
+/// Nodes that failed before come last, and after them those that are not Ready: such a node may be
+/// sick, and wait for the very reboot, or dead.
+fn canary_order(node: &ObservedNode) -> (bool, bool, Option<Timestamp>, String) {
     let record = node_facts::reboot_record(node);
     let planned = record.map(|record| record.planned);
-    (has_failed(node), planned, node.name.to_string())
+    (
+        !node.ready,
+        has_failed(node),
+        planned,
+        node.name.to_string(),
+    )
 }
 
 /// Whether it waits and can begin soon: another one would hold up all others.
 fn may_be_named(node: &ObservedNode, policy: &Policy, now: Timestamp) -> bool {
-    let is_able = node_facts::is_waiting(node) && node.ready && !is_backing_off(node);
+    let is_able = node_facts::is_waiting(node) && !is_backing_off(node);
     let is_taken = node.api_lock || node.being_fenced || node.needs_remediation;
     let last = node
         .last_reboot

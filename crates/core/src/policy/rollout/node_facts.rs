@@ -87,6 +87,11 @@ pub(super) fn find_failure(node: &ObservedNode) -> Option<StandingFailure<'_>> {
     })
 }
 
+/// Whether it has begun and is left to a person.
+pub(super) fn has_condition_failure(node: &ObservedNode) -> bool {
+    find_condition_failure(node).is_some()
+}
+
 fn find_condition_failure(node: &ObservedNode) -> Option<RebootReason> {
     if !is_under_way(node) {
         return None;

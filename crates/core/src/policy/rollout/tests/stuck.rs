@@ -144,6 +144,48 @@ fn a_dead_node_is_not_named_and_one_that_dies_after_it_was_named_loses_the_name(
 }
 
 #[test]
+fn a_sick_node_that_waits_alone_for_its_reboot_is_named() {
+    let mut world = RolloutWorld::new(build_shape(1, &[], None), 2);
+    world.want_reboot(1);
+    world.set_ready(1, false);
+    world.write_state();
+    assert_eq!(canary_names(&world), ["n1"]);
+    world.pass_time(Duration::from_mins(6));
+    world.want_reboot(2);
+    world.write_state();
+    world.write_state();
+    assert_eq!(canary_names(&world), ["n2"]);
+}
+
+#[test]
+fn a_canary_that_failed_in_this_rollout_keeps_its_name_when_it_dies() {
+    let mut world = RolloutWorld::new(build_shape(1, &[1], None), 2);
+    world.want_reboot(1);
+    world.want_reboot(2);
+    world.write_state();
+    world.back_off(1);
+    world.set_ready(1, false);
+    world.pass_time(Duration::from_mins(10));
+    for _ in 0..3 {
+        world.write_state();
+        assert_eq!(canary_names(&world), ["n1"]);
+    }
+}
+
+#[test]
+fn the_second_try_of_a_canary_is_no_rest() {
+    let mut world = world_after_a_failure(3);
+    world.end_back_off(2);
+    world.write_state();
+    world.set_phase(2, RebootPhase::Draining);
+    world.write_state();
+    world.pass_time(Duration::from_hours(2));
+    world.write_state();
+    world.write_state();
+    assert_eq!(canary_names(&world), ["n2"]);
+}
+
+#[test]
 fn a_canary_that_reboots_is_not_ready_and_keeps_its_name() {
     let mut world = RolloutWorld::new(build_shape(1, &[], None), 2);
     world.want_reboot(1);
