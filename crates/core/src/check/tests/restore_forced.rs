@@ -33,6 +33,7 @@ fn machine(is_marked: bool) -> ObservedMachine {
         control_plane: false,
         cluster: None,
         paused: false,
+        cluster_paused: false,
         conditions: Vec::new(),
     }
 }
