@@ -56,7 +56,9 @@ pub(super) fn wait_for_removed_outlet(
     true
 }
 
-/// Says that the outlet stays off, once another command takes the place of the one that cut it.
+/// Says that the outlet stays off, once another command takes the place of the one that cut it. If
+/// its level is gone and the BMC has power, somebody has probably switched it on: a host with two
+/// power supplies, or with another outlet, has power all the same.
 pub(super) fn report_changed_outlet(
     ctx: &PowerContext<'_>,
     step: &mut PowerStep,
@@ -66,6 +68,13 @@ pub(super) fn report_changed_outlet(
         return;
     }
     let name = level_name(command.level);
+    if !ctx.has_level(command.level) && ctx.is_bmc_powered() {
+        let text = format!(
+            "{name} was removed from spec.power.levels after Dogwatch had switched it off, and the BMC has \
+             power: if its former outlet is still off, switch it on yourself"
+        );
+        return step.add_event(EventSeverity::Normal, PowerReason::OutletLeftOff, text);
+    }
     let text = format!(
         "{name} was changed in spec.power.levels, or removed from it, after Dogwatch had switched it off: its \
          former outlet may stay off; switch it on yourself"

@@ -81,6 +81,7 @@ fn an_outlet_that_was_cut_and_is_removed_from_the_spec_is_named_until_the_bmc_ha
             find_off_proof(&world.seen, &world.config, world.now()),
             None
         );
+        let said_before = world.events.len();
         // Somebody switches the outlet on, and the BMC starts.
         world.bmcs[1].set_power(true);
         world.bmcs[0] = Bmc::new(true);
@@ -92,6 +93,16 @@ fn an_outlet_that_was_cut_and_is_removed_from_the_spec_is_named_until_the_bmc_ha
             });
             world.until_on();
         }
+        world.run(60);
+        let left = PowerReason::OutletLeftOff.as_str();
+        let stays = |text: &str| text.contains("may stay off");
+        assert!(
+            !world.events[said_before..]
+                .iter()
+                .any(|(_, _, text)| stays(text))
+        );
+        let history = &world.power().history;
+        assert!(!history.iter().any(|done| done.outcome == left));
     }
 }
 
