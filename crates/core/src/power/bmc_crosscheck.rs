@@ -17,7 +17,8 @@ pub(super) enum BmcCrosscheck {
     Agrees,
     /// The BMC was not asked since the level went off, or too long ago.
     NotAsked,
-    /// The same, and its address or its Secret cannot be used: nothing is known of the machine.
+    /// Nothing is known of the machine: the BMC's address or its Secret cannot be used, or another
+    /// machine answers at its address.
     CannotBeAsked,
     /// The BMC says that the machine runs.
     Contradicts,
@@ -30,7 +31,9 @@ impl PowerContext<'_> {
         }
         let since = self.crosscheck_since(level);
         let asked = since.and_then(|since| self.newest_reading_since(0, since));
-        if self.is_level_contradicted(level) {
+        if self.is_bmc_other_machine() {
+            BmcCrosscheck::CannotBeAsked
+        } else if self.is_level_contradicted(level) {
             BmcCrosscheck::Contradicts
         } else if asked.is_some_and(|read| self.is_reading_fresh(read)) {
             BmcCrosscheck::Agrees
@@ -67,8 +70,10 @@ pub(super) fn request_crosscheck(ctx: &PowerContext<'_>, step: &mut PowerStep, l
         (BmcCrosscheck::Contradicts, Some(read)) => {
             read.answered.saturating_add(ctx.config.confirm)
         }
-        (BmcCrosscheck::Agrees, Some(_)) => next_poll_at(ctx, 0),
-        (BmcCrosscheck::CannotBeAsked, _) => return,
+        (BmcCrosscheck::CannotBeAsked, _) if ctx.is_bmc_unusable() => return,
+        (BmcCrosscheck::Agrees, Some(_)) | (BmcCrosscheck::CannotBeAsked, _) => {
+            next_poll_at(ctx, 0)
+        }
         (BmcCrosscheck::NotAsked, _) | (_, None) => since,
     };
     step.read_level_at(ctx, 0, due, "whether the BMC also reports off");

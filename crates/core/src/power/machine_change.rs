@@ -23,16 +23,27 @@ pub struct MachineChange {
     pub asked: Duration,
     /// The UUID that was reported before.
     pub former_uuid: String,
+    /// Whether the machine that answers now is meant.
+    pub kind: MachineChangeKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MachineChangeKind {
+    /// Nobody is known to have wanted it.
+    Unexpected,
     /// The former UUID was a senior host's: a person corrected the address, or the UUID.
-    pub is_correction: bool,
+    Corrected,
+    /// The machine that the power-off was meant for answers again.
+    Returned,
 }
 
 impl PowerSnapshot {
     /// Adds a reading that ended.
     pub fn record_reading(&mut self, read: LevelReading) {
         let level = read.level;
+        let before = self.memory.identity_before(level);
         self.memory.record_reading(read);
-        self.mark_correction(level);
+        self.mark_correction(level, &before);
     }
 
     /// Adds a check that was requested at `asked` and ended `at`.
@@ -43,18 +54,32 @@ impl PowerSnapshot {
         asked: Duration,
         at: Duration,
     ) {
+        let before = self.memory.identity_before(level);
         self.memory.record_check(level, found, asked, at);
-        self.mark_correction(level);
+        self.mark_correction(level, &before);
     }
 
-    /// Call this after an answer was recorded, and before `same_system` is found anew.
-    fn mark_correction(&mut self, level: usize) {
+    /// Call this after an answer was recorded, and before `same_system` is found anew: only a change
+    /// that this answer made can be a correction, and only from the UUID that was shared.
+    fn mark_correction(&mut self, level: usize, before: &IdentityBefore) {
         let is_shared = level == 0 && !self.same_system.is_empty();
         let change = self.memory.machine_changes.get_mut(level);
-        if let Some(change) = change.filter(|_| is_shared) {
-            change.is_correction = true;
+        let Some(change) = change.filter(|_| is_shared) else {
+            return;
+        };
+        let is_new = before.changed != Some(change.asked);
+        let is_former_shared = before.uuid.as_ref() == Some(&change.former_uuid);
+        if is_new && is_former_shared && change.kind == MachineChangeKind::Unexpected {
+            change.kind = MachineChangeKind::Corrected;
         }
     }
+}
+
+/// What was known of a level's machine before an answer was recorded.
+struct IdentityBefore {
+    uuid: Option<String>,
+    /// When the last change was requested.
+    changed: Option<Duration>,
 }
 
 impl PowerMemory {
@@ -66,27 +91,59 @@ impl PowerMemory {
         read.or_else(checked)
     }
 
+    fn identity_before(&self, level: usize) -> IdentityBefore {
+        IdentityBefore {
+            uuid: self.known_system_uuid(level).map(str::to_owned),
+            changed: self.machine_changes.get(level).map(|change| change.asked),
+        }
+    }
+
     /// Call this before an answer with this UUID is recorded. If it is another machine's than the
-    /// earlier ones, what they said of the level is forgotten.
+    /// earlier ones, what they said of the level is forgotten. Returns false for a late answer of
+    /// a machine that answers no more: it is not to be recorded.
     pub(super) fn observe_system_uuid(
         &mut self,
         level: usize,
         answered: Option<&str>,
         asked: Duration,
-    ) {
-        let (Some(answered), Some(known)) = (answered, self.known_system_uuid(level)) else {
-            return;
+    ) -> bool {
+        let Some(answered) = answered else {
+            return true;
         };
-        if compare_system_uuids(known, answered) != SystemMatch::Different {
-            return;
+        let last = self.machine_changes.get(level);
+        let meant = last.filter(|last| self.is_change_of_need(last));
+        let meant = meant.map(|first| first.former_uuid.as_str());
+        let known = self.known_system_uuid(level);
+        let is = |uuid: Option<&str>, how| {
+            uuid.is_some_and(|uuid| compare_system_uuids(uuid, answered) == how)
+        };
+        let is_return = is(meant, SystemMatch::Same);
+        let is_other = is(known, SystemMatch::Different);
+        let Some(former_uuid) = meant.or(known).filter(|_| is_return || is_other) else {
+            return true;
+        };
+        if last.is_some_and(|last| asked < last.asked) {
+            return false;
         }
         let change = MachineChange {
             asked,
-            former_uuid: known.to_owned(),
-            is_correction: false,
+            former_uuid: former_uuid.to_owned(),
+            kind: if is_return {
+                MachineChangeKind::Returned
+            } else {
+                MachineChangeKind::Unexpected
+            },
         };
         self.forget_level(level);
         self.machine_changes.insert(level, change);
+        true
+    }
+
+    /// Whether the need of the newest command was there before this change, and nobody is known to
+    /// have wanted the change.
+    fn is_change_of_need(&self, change: &MachineChange) -> bool {
+        let is_later = self.need.is_none_or(|need| change.asked >= need.seen);
+        is_later && change.kind == MachineChangeKind::Unexpected
     }
 
     fn forget_level(&mut self, level: usize) {
@@ -98,7 +155,10 @@ impl PowerMemory {
         self.identified.remove(level);
         self.off_since.remove(level);
         self.last_running.remove(level);
-        self.contradicted.clear();
+        // Only the BMC contradicts: another machine at a further level takes nothing back.
+        if level == 0 {
+            self.contradicted.clear();
+        }
     }
 }
 
@@ -117,11 +177,29 @@ impl PowerContext<'_> {
         command.is_some_and(|command| self.machine_change(command).is_some())
     }
 
-    /// Whether the machine that answers now is meant: a person corrected the address or the UUID, or
-    /// an obeyed reboot annotation was first seen after the change.
+    /// Whether the BMC's address leads to another machine since the newest command's need: what the
+    /// BMC says then is not about this host.
+    pub(super) fn is_bmc_other_machine(&self) -> bool {
+        let command = self.pending_command();
+        command.is_some_and(|command| self.unaccepted_change(command, 0).is_some())
+    }
+
+    /// Like [`Self::machine_change`], for any level, and only while the change is not accepted.
+    pub(super) fn unaccepted_change(
+        &self,
+        command: &PendingCommand,
+        level: usize,
+    ) -> Option<(usize, &MachineChange)> {
+        let change = self.seen.memory.machine_changes.get(level)?;
+        let is_later = change.asked >= self.need_seen_at(command);
+        (is_later && !self.is_change_accepted(change)).then_some((level, change))
+    }
+
+    /// Whether the machine that answers now is meant: a person corrected the address or the UUID, the
+    /// former machine answers again, or an obeyed reboot annotation was first seen after the change.
     pub(super) fn is_change_accepted(&self, change: &MachineChange) -> bool {
         let mut requests = self.obeyed_annotations();
-        change.is_correction
+        change.kind != MachineChangeKind::Unexpected
             || requests.any(|request| {
                 let seen_at = self.annotation_seen_at(request);
                 seen_at.is_some_and(|seen_at| seen_at > change.asked)

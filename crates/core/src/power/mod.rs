@@ -79,7 +79,7 @@ pub use host::{
     HostConsumer, HostName, HostSnapshot, HostStatus, MAX_POWER_HISTORY, PendingCommand,
     PendingCommandEnd, PowerDevice, PowerHistoryEntry, PowerLevel, PowerState, PowerStatus,
 };
-pub use machine_change::MachineChange;
+pub use machine_change::{MachineChange, MachineChangeKind};
 pub use metal3_leader::{METAL3_NAMESPACES, Metal3LeaderLease, Metal3Leaders, OwnerRules};
 pub use node_liveness::{KubeletLease, KubeletLeaseHistory, KubeletLeases};
 pub(crate) use node_liveness::{missed_renewal, required_silence};

@@ -92,6 +92,7 @@ fn wait_for_usable_bmc(ctx: &PowerContext<'_>, step: &mut PowerStep, level: usiz
         power_off::level_name(level)
     );
     step.set_busy(PowerReason::ConfirmingOff, text);
+    bmc_crosscheck::request_crosscheck(ctx, step, level);
     step.read_level_at(
         ctx,
         level,

@@ -87,8 +87,12 @@ fn readiness_of_levels(ctx: &PowerContext<'_>) -> (ConditionStatus, PowerReason,
     }
     let command = ctx.pending_command();
     let command = command.filter(|command| command.command.is_power_off());
-    if let Some((command, change)) = command.and_then(|it| Some((it, ctx.machine_change(it)?))) {
-        let text = machine_change::describe_change(ctx, command.level, change);
+    let other_machine = command.and_then(|command| {
+        let mut levels = [command.level, 0].into_iter();
+        levels.find_map(|level| ctx.unaccepted_change(command, level))
+    });
+    if let Some((level, change)) = other_machine {
+        let text = machine_change::describe_change(ctx, level, change);
         let reason = PowerReason::OtherMachineAnswers;
         return (ConditionStatus::False, reason, text);
     }

@@ -184,7 +184,9 @@ const READINGS_PER_LEVEL: usize = 2;
 impl PowerMemory {
     pub fn record_reading(&mut self, read: LevelReading) {
         let level = read.level;
-        self.observe_system_uuid(level, read.system_uuid.as_deref(), read.asked);
+        if !self.observe_system_uuid(level, read.system_uuid.as_deref(), read.asked) {
+            return;
+        }
         self.record_running(&read);
         // In order of request: a late answer is an old one.
         let place = self
@@ -292,11 +294,15 @@ impl PowerMemory {
         asked: Duration,
         at: Duration,
     ) {
+        let uuid = found.as_ref().ok();
+        let uuid = uuid.and_then(|about| about.system_uuid.as_deref());
+        if !self.observe_system_uuid(level, uuid, asked) {
+            return;
+        }
         if self.checks.len() <= level {
             self.checks.resize(level + 1, None);
         }
         let found = found.map(|about| {
-            self.observe_system_uuid(level, about.system_uuid.as_deref(), asked);
             self.bmc_infos.insert(level, about);
             self.identified.insert(level, asked);
         });

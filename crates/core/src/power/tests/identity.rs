@@ -9,6 +9,7 @@ use crate::power::*;
 
 const ONE: &str = "4c4c4544-0047-4b10-8031-b5c04f4e4833";
 const OTHER: &str = "4c4c4544-0047-4b10-8031-b5c04f4e4899";
+const THIRD: &str = "4c4c4544-0047-4b10-8031-b5c04f4e48aa";
 const SWAPPED: &str = "44454c4c-4700-104b-8031-b5c04f4e4833";
 
 #[test]
@@ -162,6 +163,113 @@ fn a_machine_that_answers_at_the_address_of_another_one_gets_no_power_off() {
     assert!(world.is_on() && world.power_offs() == 1);
     assert_eq!(world.because(), PowerReason::OtherMachineAnswers);
     assert_eq!(proof(&world), None);
+}
+
+#[test]
+fn a_uuid_that_is_shared_after_the_change_is_no_correction() {
+    for later in [OTHER, THIRD] {
+        let mut world = answered_by_another_machine(true);
+        world.until("it is noticed", |world| {
+            world.said(PowerReason::OtherMachineAnswers)
+        });
+        // The machine at the address is another host's.
+        world.seen.same_system = vec![HostName::new("hosts", "h2")];
+        let sent = world.sent.len();
+        world.run(600);
+        world.about.system_uuid = Some(later.into());
+        world.run(70);
+        world.seen.same_system.clear();
+        world.run(3_600);
+        assert_eq!(world.sent.len(), sent, "{later}");
+        assert_eq!(world.because(), PowerReason::OtherMachineAnswers);
+    }
+}
+
+#[test]
+fn the_right_machine_that_answers_again_is_switched_off_and_proved() {
+    for (readings_have_uuid, is_silent_between) in [(true, false), (true, true), (false, false)] {
+        let mut world = answered_by_another_machine(readings_have_uuid);
+        world.until("it is noticed", |world| {
+            world.said(PowerReason::OtherMachineAnswers)
+        });
+        world.run(60);
+        let sent = world.sent.len();
+        if is_silent_between {
+            world.checks_are_good = false;
+            world.bmcs[0].default_says = Says::Fails(FaultClass::TimedOut);
+            world.run(300);
+            world.bmcs[0].default_says = Says::Truth;
+            world.checks_are_good = true;
+        }
+        world.about.system_uuid = Some(ONE.into());
+        world.until("proved", |world| proof(world).is_some());
+        assert_eq!(proof(&world).unwrap().system_uuid(), Some(ONE));
+        assert_eq!(world.sent.len(), sent + 1, "the other one's answer is void");
+        world.run(600);
+        assert!(proof(&world).is_some() && world.sent.len() == sent + 1);
+        let ready = world.condition("PowerControlReady");
+        assert_eq!(ready.status, ConditionStatus::True, "{}", ready.message);
+    }
+}
+
+#[test]
+fn a_late_answer_of_the_other_machine_changes_nothing() {
+    let mut world = answered_by_another_machine(true);
+    world.until("it is noticed", |world| {
+        world.said(PowerReason::OtherMachineAnswers)
+    });
+    let asked = world.mono();
+    world.about.system_uuid = Some(ONE.into());
+    world.until("proved", |world| proof(world).is_some());
+    let before = world.seen.clone();
+    let answered = world.mono();
+    world.seen.record_reading(LevelReading {
+        level: 0,
+        asked,
+        answered,
+        result: Ok(PowerReading::On),
+        system_uuid: Some(OTHER.into()),
+    });
+    assert_eq!(world.seen, before);
+}
+
+#[test]
+fn an_off_of_an_outlet_is_not_proved_while_the_bmcs_address_leads_to_another_machine() {
+    for other_is_on in [true, false] {
+        let mut world = World::new(&[(KEY, HARD)], true, true);
+        world.add_level();
+        world.is_wrong_outlet = true;
+        world.readings_have_uuid = true;
+        world.about.system_uuid = Some(ONE.into());
+        world.bmcs[0].default_takes = Takes::Fails(FaultClass::Refused);
+        world.until("the outlet is off", |world| !world.bmcs[1].gives);
+        world.about.system_uuid = Some(OTHER.into());
+        world.set_power(other_is_on);
+        world.until("it is read", |world| {
+            bmc_system_uuid(&world.seen) == Some(OTHER)
+        });
+        let sent = world.sent.len();
+        let reads = world.reads_begun[0];
+        for _ in 0..600 {
+            world.run(1);
+            assert_eq!(proof(&world), None, "{other_is_on}");
+            assert_ne!(world.status().powered_on, Some(false));
+        }
+        assert_eq!(world.sent.len(), sent);
+        assert!(world.reads_begun[0] - reads < 60, "at polls");
+        let ready = world.condition("PowerControlReady");
+        assert_eq!(ready.reason, PowerReason::OtherMachineAnswers.as_str());
+        world.about.system_uuid = Some(ONE.into());
+        world.set_power(false);
+        world.until("proved", |world| proof(world).is_some());
+        // The outlet gets its power back whatever answers.
+        world.about.system_uuid = Some(OTHER.into());
+        world.set_power(other_is_on);
+        world.run(120);
+        assert_eq!(proof(&world), None, "{other_is_on}");
+        world.remove(KEY);
+        world.until("its power is back", |world| world.bmcs[1].gives);
+    }
 }
 
 #[test]
