@@ -60,7 +60,7 @@ pub enum PowerObserve {
 }
 
 /// Decides what to do about this host now. Pure: the same input gives the same answer. Call
-/// [`super::PowerMemory::observe_host`] with this host first.
+/// [`PowerSnapshot::observe_host`] first.
 ///
 /// `id` becomes the id of a new command: `PROCESS/N`, never used before. `jitter` in 0..1 spreads
 /// polls and retries.

@@ -12,7 +12,8 @@ use super::host::PendingCommand;
 use super::readings::{ReadPace, next_poll_at, next_read_at, second_reading_at};
 use super::step::{NextCommand, PowerStep};
 use super::{
-    PowerReason, cut_outlet, idle, machine_change, node_liveness, power_off, status_times,
+    PowerReason, cut_outlet, idle, machine_change, node_liveness, power_off, provisioner_work,
+    status_times,
 };
 use crate::condition::ConditionStatus;
 use crate::decision::EventSeverity;
@@ -178,6 +179,9 @@ fn describe_missing_proof(ctx: &PowerContext<'_>, command: &PendingCommand) -> O
     let change = ctx.machine_change(command);
     if change.is_some_and(|change| ctx.is_change_accepted(change)) {
         return Some("its BMC reports another system UUID now".to_owned());
+    }
+    if provisioner_work::is_command_superseded(ctx, command) {
+        return Some("metal3 has managed the host since".to_owned());
     }
     let proved: BTreeSet<&String> = ctx.host_status().power.confirmed_for.iter().collect();
     let keys = ctx

@@ -13,7 +13,9 @@ use super::decide::PowerAction;
 use super::host::PendingCommand;
 use super::machine_change::MachineChange;
 use super::step::{NextCommand, PowerStep};
-use super::{PowerReason, idle, machine_change, off_confirmation, retry, takeover};
+use super::{
+    PowerReason, idle, machine_change, off_confirmation, provisioner_work, retry, takeover,
+};
 use crate::decision::EventSeverity;
 
 /// For a host that must be off and has no confirmed off. `why` is the reason of a need that begins.
@@ -21,6 +23,9 @@ pub(super) fn drive_off(ctx: &PowerContext<'_>, step: &mut PowerStep, why: Power
     match ctx.pending_command() {
         Some(command) if command.command.is_power_off() => match ctx.machine_change(command) {
             Some(change) => handle_machine_change(ctx, step, command, change, why),
+            None if provisioner_work::is_command_superseded(ctx, command) => {
+                restart_power_off(ctx, step, command, why);
+            }
             None => continue_power_off(ctx, step, command),
         },
         Some(on) => match ctx.command_state(on) {
@@ -46,11 +51,25 @@ fn handle_machine_change(
     change: &MachineChange,
     why: PowerReason,
 ) {
+    let is_under_way = matches!(
+        ctx.command_state(command),
+        PowerCommandState::UnderWay { .. }
+    );
+    if !is_under_way && !ctx.is_change_accepted(change) {
+        return machine_change::refuse_other_machine(ctx, step, command.level, change);
+    }
+    restart_power_off(ctx, step, command, why);
+}
+
+/// Begins a new power-off in the place of one that says nothing of the host as it is now.
+fn restart_power_off(
+    ctx: &PowerContext<'_>,
+    step: &mut PowerStep,
+    command: &PendingCommand,
+    why: PowerReason,
+) {
     if let PowerCommandState::UnderWay { until } = ctx.command_state(command) {
         return wait_for_command(step, command, until);
-    }
-    if !ctx.is_change_accepted(change) {
-        return machine_change::refuse_other_machine(ctx, step, command.level, change);
     }
     step.record_done(ctx, command, PowerReason::Withdrawn);
     begin_power_off(ctx, step, why);

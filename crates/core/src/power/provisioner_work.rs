@@ -4,6 +4,7 @@
 use super::PowerReason;
 use super::bmc::PowerCommand;
 use super::context::PowerContext;
+use super::host::PendingCommand;
 use super::readings::next_poll_at;
 use super::snapshot::LevelReading;
 use super::step::PowerStep;
@@ -24,9 +25,22 @@ const STEADY_STATES: [&str; 5] = [
 /// obeyed in every state, and what Dogwatch switched off itself is switched on again.
 pub(super) fn unsteady_state<'a>(ctx: &PowerContext<'a>) -> Option<&'a str> {
     let state = ctx.host_status().provisioning.as_deref()?;
-    let is_steady = STEADY_STATES.contains(&state);
     let is_forced = ctx.obeyed_annotations().next().is_some();
-    (!is_steady && !is_forced && !is_own_work_unfinished(ctx)).then_some(state)
+    (!is_steady(state) && !is_forced && !is_own_work_unfinished(ctx)).then_some(state)
+}
+
+fn is_steady(state: &str) -> bool {
+    STEADY_STATES.contains(&state)
+}
+
+/// Whether the command is from before metal3 managed the host, and a provisioner may be at work
+/// now: metal3 may have switched the host off since, for a step of its own work. A forced
+/// annotation begins anew then, and nothing else goes on with the command.
+pub(super) fn is_command_superseded(ctx: &PowerContext<'_>, command: &PendingCommand) -> bool {
+    let state = ctx.host_status().provisioning.as_deref();
+    let metal3 = ctx.seen.memory.owned_by_metal3;
+    let is_older = metal3.is_some_and(|seen| ctx.need_seen_at(command) <= seen);
+    is_older && state.is_some_and(|state| !is_steady(state))
 }
 
 /// Whether Dogwatch's own command must still be followed by a power-on. A power-off that has not
@@ -35,6 +49,9 @@ fn is_own_work_unfinished(ctx: &PowerContext<'_>) -> bool {
     let Some(command) = ctx.pending_command().filter(|_| ctx.seen.host.online) else {
         return false;
     };
+    if is_command_superseded(ctx, command) {
+        return false;
+    }
     let newest = ctx.newest_reading(ctx.level_in_use());
     match command.command {
         PowerCommand::On => true,

@@ -37,6 +37,15 @@ impl PowerSnapshot {
     pub fn host_mut(&mut self) -> &mut HostSnapshot {
         Arc::make_mut(&mut self.host)
     }
+
+    /// Takes in the host and its owner as they are now. Call it before each decision.
+    pub fn observe_host(&mut self, now: Now) {
+        match self.owner {
+            HostOwner::Metal3 { .. } => self.memory.owned_by_metal3 = Some(now.mono),
+            HostOwner::Ours | HostOwner::NotYetKnown => {}
+        }
+        self.memory.observe_host(&self.host, now);
+    }
 }
 
 /// Who owns a host. Source: specification §3.2, "Whose hosts".
@@ -105,6 +114,8 @@ pub struct PowerMemory {
     pub contradicted: ByLevel<Duration>,
     /// The kubelet Leases of the host's Nodes.
     pub kubelet_leases: Option<KubeletLeaseHistory>,
+    /// When a live baremetal-operator was last seen to own the host.
+    pub owned_by_metal3: Option<Duration>,
     /// When each reboot annotation was first seen with its value, by
     /// [`super::HostRebootAnnotation::id`].
     pub keys: BTreeMap<String, Duration>,
@@ -318,7 +329,7 @@ impl PowerMemory {
         ));
     }
 
-    /// Takes in the host as it is now. Call it before each decision. A command that this process
+    /// Takes in the host as it is now. A command that this process
     /// did not write began at an unknown earlier time: its time counts from now. So does that of a
     /// key and of a person's confirmation.
     pub fn observe_host(&mut self, host: &HostSnapshot, now: Now) {

@@ -210,7 +210,7 @@ impl HostReconciler {
             self.secrets.reset();
         }
         seen.same_system = self.entry.hosts_of_same_system(&seen.host.name);
-        seen.memory.observe_host(&seen.host, now);
+        seen.observe_host(now);
         seen.access = self.bmc_access();
     }
 

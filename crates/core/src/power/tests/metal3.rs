@@ -129,6 +129,31 @@ fn a_command_of_earlier_times_is_not_gone_on_with_where_a_provisioner_works() {
 }
 
 #[test]
+fn an_off_from_before_metal3_managed_the_host_is_not_ended_where_it_works() {
+    for state in UNSTEADY {
+        let mut world = World::new(&[], false, true);
+        world.until_confirmed();
+        world.seen.owner = HostOwner::Metal3 {
+            leader: "bmo-1".into(),
+        };
+        world.seen.host_mut().online = true;
+        world.seen.host_mut().status.provisioning = Some(state.into());
+        world.version += 1;
+        world.run(60);
+        world.seen.owner = HostOwner::Ours;
+        world.is_poked = true;
+        world.run(600);
+        assert_eq!(world.kinds(), [PowerCommand::SoftOff], "{state}");
+        assert_eq!(world.because(), PowerReason::ProvisionerAtWork);
+        // If metal3 never comes back, a person forces a reboot.
+        world.annotate(BASE, r#"{"force":true}"#);
+        world.until_on();
+        let anew = [PowerCommand::SoftOff, PowerCommand::Off, PowerCommand::On];
+        assert_eq!(world.kinds(), anew, "{state}");
+    }
+}
+
+#[test]
 fn a_forced_reboot_of_a_host_that_its_provisioner_works_on_ends_with_the_host_on() {
     let forced = r#"{"force":true}"#;
     let mut world = left_in_state("preparing", true, true);

@@ -374,8 +374,7 @@ impl World {
         let id = format!("p{}/{}", self.process, self.ids);
         let now = self.now();
         self.seen.host_mut().resource_version = self.version.to_string();
-        let host = self.seen.host.clone();
-        self.seen.memory.observe_host(&host, now);
+        self.seen.observe_host(now);
         let decision = decide(
             &self.seen,
             &self.config,
