@@ -69,20 +69,17 @@ fn find_in_remediation(input: &RemediationReportInput, row: &RemediationRow) -> 
     let node = node.and_then(|name| nodes.get(&NodeName::new(name).ok()?));
     let host = row.host.as_deref().unwrap_or("not known");
     let begun = format!("a remediation is under way ({}, host {host})", row.reason);
-    let (severity, text) = match node.filter(|node| node.ready) {
-        Some(node) => {
-            let text = format!(
-                "{begun}, but {}: its host may be powered off",
-                ready_text(node)
-            );
-            (FindingSeverity::Warns, text)
-        }
-        None => {
-            let text = format!(
-                "{begun}: check that its machine has failed, and that this had not ended before the restore"
-            );
-            (FindingSeverity::Unknown, text)
-        }
+    let (severity, text) = if let Some(node) = node.filter(|node| node.ready) {
+        let text = format!(
+            "{begun}, but {}: its host may be powered off",
+            ready_text(node)
+        );
+        (FindingSeverity::Warns, text)
+    } else {
+        let text = format!(
+            "{begun}: check that its machine has failed, and that this had not ended before the restore"
+        );
+        (FindingSeverity::Unknown, text)
     };
     CheckFinding::new(severity, row.subject.clone(), text).with_fix(format!(
         "keep the controller stopped; to see how to cancel it: dogwatch explain {}",

@@ -69,11 +69,10 @@ pub enum LevelAccess {
     },
     /// The credentials are being read.
     NotYet,
-    /// The credentials cannot be had, or the address is invalid; with a sentence that
-    /// says what to do.
+    /// The credentials cannot be had, or the address is invalid.
     Missing {
         reason: PowerReason,
-        /// A sentence without secrets.
+        /// A sentence without secrets that says what to do.
         message: String,
     },
 }
@@ -305,8 +304,8 @@ impl PowerMemory {
         asked: Duration,
         at: Duration,
     ) {
-        let uuid = found.as_ref().ok();
-        let uuid = uuid.and_then(|about| about.system_uuid.as_deref());
+        let about = found.as_ref().ok();
+        let uuid = about.and_then(|about| about.system_uuid.as_deref());
         if !self.observe_system_uuid(level, uuid, asked) {
             return;
         }
@@ -329,9 +328,8 @@ impl PowerMemory {
         ));
     }
 
-    /// Takes in the host as it is now. A command that this process
-    /// did not write began at an unknown earlier time: its time counts from now. So does that of a
-    /// key and of a person's confirmation.
+    /// Takes in the host as it is now. A command that this process did not write, a key and a
+    /// person's confirmation began at an unknown earlier time: their time counts from now.
     pub fn observe_host(&mut self, host: &HostSnapshot, now: Now) {
         self.observe_keys(host, now.mono);
         self.observe_command(host, now);
