@@ -129,7 +129,8 @@ mod tests {
     use crate::reboot::{NodeRebootRef, ParsedAnnotation, RebootRequest};
 
     fn input(node: ObservedNode, reboots: Vec<ObservedNodeReboot>) -> NodeReportInput {
-        let mut view = view(node.name.as_str(), fleet(vec![node.clone()], vec![]));
+        let name = node.name.to_string();
+        let mut view = view(&name, fleet(vec![node], vec![]));
         view.fleet.controller = ObservedController::Nobody;
         view.node_reboots = reboots;
         view
