@@ -58,6 +58,7 @@ impl fmt::Display for MachineName {
 
 /// The fields of a Machine that remediation needs.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "they are the object's own")]
 pub struct ObservedMachine {
     pub name: MachineName,
     pub uid: String,

@@ -202,10 +202,9 @@ impl StateKnowledge {
     /// between.
     fn is_followed_by(self, version: u64, write: &ClusterWrite) -> bool {
         match (self, write.relies_on) {
-            (StateKnowledge::Incomplete, _) => false,
+            (StateKnowledge::Incomplete, _) | (StateKnowledge::MayBeOutdated, None) => false,
             (StateKnowledge::Current | StateKnowledge::MayBeOutdated, Some(on)) => on == version,
             (StateKnowledge::Current, None) => true,
-            (StateKnowledge::MayBeOutdated, None) => false,
         }
     }
 }

@@ -40,6 +40,10 @@ pub(crate) struct Trace {
 }
 
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a circumstance of its own"
+)]
 pub(crate) struct World {
     pub(crate) time: u64,
     pub(crate) wall_ahead: i64,

@@ -20,6 +20,7 @@ use crate::power::HostName;
 pub(super) use flow::decide;
 
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "they are the object's own")]
 pub struct PowerRequest {
     pub name: ObjectName,
     /// UID of the request; its key on the host contains it.

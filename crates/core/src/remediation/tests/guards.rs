@@ -401,7 +401,7 @@ fn a_machine_that_boots_slowly_is_given_as_long_as_in_a_planned_reboot() {
         (RemediationStep::PoweredOn, 3_599),
     ]);
     assert_eq!(it.refused(), None);
-    it.config.reboot.reboot_timeout = Duration::from_mins(60);
+    it.config.reboot.reboot_timeout = Duration::from_hours(1);
     it.is_leased = true;
     assert_eq!(it.refused(), Some(RemediationReason::CoolingDown));
     assert_eq!(it.wakes_in(), 1);
