@@ -15,7 +15,7 @@ use dogwatch_api::{power_remediation, reboot_policy};
 use dogwatch_core::remediation::{ObjectName, RemediationReason};
 use k8s_openapi::api::core::v1::{Namespace, Pod, Secret};
 use kube::api::ListParams;
-use kube::{Api, Client, ResourceExt as _};
+use kube::{Api, Client, ResourceExt};
 
 use crate::connect::{ContextConnection, connect_by_kubeconfig_text};
 use crate::error::{ApiErrorKind, Error, with_custom_timeout};
@@ -271,7 +271,7 @@ async fn first_coordinator(pods: Api<Pod>) -> Result<Option<String>, Error> {
     let params = ListParams::default().labels(COORDINATOR_PODS).limit(1);
     let list = pods.list_readable_metadata(&params);
     match with_custom_timeout(WORKLOAD_REQUEST_TIMEOUT, list).await {
-        Ok(list) => Ok(list.items.first().and_then(|pod| pod.namespace())),
+        Ok(list) => Ok(list.items.first().and_then(ResourceExt::namespace)),
         Err(error) if error.kind() == ApiErrorKind::Forbidden => Ok(None),
         Err(error) => Err(error),
     }
