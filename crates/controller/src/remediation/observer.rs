@@ -134,7 +134,7 @@ impl RemediationObserver {
         self.world.machines = view.machines.clone();
         self.world.infra = view.infra.clone();
         self.world.requests = view.requests.clone();
-        self.world.paused_clusters = view.paused_clusters.clone();
+        self.world.paused_clusters.clone_from(&view.paused_clusters);
         self.world.backups = view.backups.clone();
         self.machines.apply_overlay(&mut self.world.machines);
         self.requests.apply_overlay(&mut self.world.requests);
