@@ -644,9 +644,12 @@ pub async fn a_host_whose_machine_id_another_node_has_too_is_refused(world: &Wor
     world.add_ready_nodes(1).await;
     let other = format!("{}-0", world.base.node);
     world.set_machine_id(&other, MACHINE_ID).await;
-    let refusal = async || match lock(&one, &zincati()).await {
-        LockAnswer::Refused { why } => why,
-        answer => panic!("either host might reboot undrained: {answer:?}"),
+    let refusal = async || {
+        let answer = lock(&one, &zincati()).await;
+        let LockAnswer::Refused { why } = answer else {
+            panic!("either host might reboot undrained: {answer:?}");
+        };
+        why
     };
     let why = refusal().await;
     assert!(
