@@ -219,7 +219,7 @@ fn a_node_reboot_that_has_not_reached_its_node_is_seen_by_every_command() {
 
     let (code, text, _) = ended(stage.dogwatch(&["check", "n3"]));
     assert!(
-        code == 0 && text.contains("warns    controller: no dogwatch controller leads"),
+        code == 6 && text.contains("warns    controller: no dogwatch controller leads"),
         "{code} {text}"
     );
 

@@ -192,7 +192,7 @@ mod tests {
         let mut rebooting = record(RebootPhase::Rebooting, 10);
         rebooting.limits.reboot_timeout_seconds = Some(2 * 60 * 60);
         let said = describe_deadline(&rebooting, None, now(370));
-        let expected = "at 1970-01-01 02:00:10Z (in 1h 54m), by its coordinator (2h); ";
+        let expected = "at 1970-01-01 02:00:10Z (in 114m), by its coordinator (2h); ";
         assert!(said.starts_with(expected), "{said}");
         rebooting.phase = RebootPhase::Draining;
         let said = describe_deadline(&rebooting, None, now(370));
