@@ -34,14 +34,14 @@ impl NodeClusterCalls {
         let taken = match on_conflict {
             LeaseConflictRule::FreeLease => {
                 let take = leases.take_lease(node, control_plane, group, &subject, now.wall);
-                take.await?
+                take.await
             }
             LeaseConflictRule::KeepLease | LeaseConflictRule::Continue => {
                 let take =
                     leases.take_lease_of_out_node(node, control_plane, group, &subject, now.wall);
-                take.await?
+                take.await
             }
-        };
+        }?;
         let held = match taken {
             LeaseTakeOutcome::Held(held) => held,
             LeaseTakeOutcome::HeldWithConflict { held, .. }

@@ -112,10 +112,6 @@ fn handle_contradicted_level(ctx: &PowerContext<'_>, step: &mut PowerStep, level
 
 fn handle_found_on(ctx: &PowerContext<'_>, step: &mut PowerStep, why: PowerReason, text: &str) {
     void_proof(step);
-    let change = ctx
-        .pending_command()
-        .and_then(|command| Some((command.level, ctx.machine_change(command)?)))
-        .filter(|(_, change)| !ctx.is_change_accepted(change));
     if !must_be_off(ctx) {
         if let Some(command) = ctx.pending_command() {
             cut_outlet::report_changed_outlet(ctx, step, command);
@@ -125,6 +121,8 @@ fn handle_found_on(ctx: &PowerContext<'_>, step: &mut PowerStep, why: PowerReaso
         step.set_cause(ConditionStatus::True, PowerReason::AsWanted, text);
         return step.read_level_at(ctx, 0, next_poll_at(ctx, 0), "the next poll");
     }
+    let command = ctx.pending_command();
+    let change = command.and_then(|command| ctx.unaccepted_change(command, command.level));
     if let Some((level, change)) = change {
         return machine_change::refuse_other_machine(ctx, step, level, change);
     }

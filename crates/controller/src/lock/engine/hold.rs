@@ -217,17 +217,18 @@ impl PendingLockRequest {
             has_closed: hold.has_closed,
             drained: hold.drained,
         };
+        let end = |outcome| Ok(HoldContinuation::End(outcome));
         match rules::decide_hold(&seen, self.shared.now().wall) {
-            HoldStep::Lost => Ok(HoldContinuation::End(hold_denied(
+            HoldStep::Lost => end(hold_denied(
                 "another holder has taken the lock over, or a person has broken it",
-            ))),
+            )),
             HoldStep::Refuse { why } | HoldStep::Unlocked { why } => {
-                Ok(HoldContinuation::End(HoldOutcome::Refused { why }))
+                end(HoldOutcome::Refused { why })
             }
-            HoldStep::NodeAppeared { why } => Ok(HoldContinuation::End(hold_denied(&why))),
-            HoldStep::OverBudget { why } => Ok(end_over_budget(why)),
+            HoldStep::NodeAppeared { why } => end(hold_denied(&why)),
+            HoldStep::OverBudget { why } => end(HoldOutcome::OverBudget { why }),
             HoldStep::NodeGone { why } | HoldStep::Vetoed { why } => {
-                Ok(HoldContinuation::End(HoldOutcome::DrainFailed { why }))
+                end(HoldOutcome::DrainFailed { why })
             }
             HoldStep::Count { lease, why } => self.count_unavailable(hold, &lease, why).await,
             HoldStep::Cordon {
@@ -451,10 +452,6 @@ pub(super) fn max_unavailable_of(target: &LockTarget, members: u32) -> u32 {
         .max
         .allowed_nodes(usize::try_from(members).unwrap_or(usize::MAX));
     u32::try_from(max).unwrap_or(u32::MAX)
-}
-
-fn end_over_budget(why: String) -> HoldContinuation {
-    HoldContinuation::End(HoldOutcome::OverBudget { why })
 }
 
 fn hold_denied(why: &str) -> HoldOutcome {

@@ -170,9 +170,8 @@ fn find_wake_time(
     }
     let is_missing_canaries =
         state.phase == RolloutPhase::Canary && state.canaries.len() < shape.canary_count();
-    let is_missing_canaries =
-        is_missing_canaries && nodes.iter().any(|node| node_facts::is_waiting(node));
-    let recheck = is_missing_canaries || canaries::has_dead_canary(state, nodes);
+    let recheck = is_missing_canaries && nodes.iter().any(|node| node_facts::is_waiting(node))
+        || canaries::has_dead_canary(state, nodes);
     let recheck = recheck.then(|| {
         now.checked_add(CANARY_RECHECK_TIME)
             .unwrap_or(Timestamp::MAX)

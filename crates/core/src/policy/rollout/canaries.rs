@@ -124,13 +124,12 @@ fn may_any_begin(
 /// and pause after their last try, and of those that are not Ready for long. One whose failure this
 /// rollout counts keeps its name: nothing follows it.
 fn release_stuck_canaries(state: &mut PolicyRolloutState, nodes: &[&ObservedNode], now: Timestamp) {
-    let has_older_failure = |node: &ObservedNode| state.failures == 0 && has_failed(node);
     let is_stuck = |node: &ObservedNode| {
         let is_dead = node_facts::not_ready_since(node)
             .is_some_and(|since| now.duration_since(since) >= READY_WAIT_TIME);
         let counts_here = state.failures > 0 && has_failed(node);
-        node_facts::is_waiting(node)
-            && (is_dead && !counts_here || has_older_failure(node) && is_backing_off(node))
+        let cannot_begin = is_dead || has_failed(node) && is_backing_off(node);
+        node_facts::is_waiting(node) && cannot_begin && !counts_here
     };
     let stuck: Vec<&str> = nodes
         .iter()
@@ -143,20 +142,29 @@ fn release_stuck_canaries(state: &mut PolicyRolloutState, nodes: &[&ObservedNode
 
 /// Whether a canary waits and is not Ready: it may have to give its place up.
 pub(super) fn has_dead_canary(state: &PolicyRolloutState, nodes: &[&ObservedNode]) -> bool {
-    let mut canaries = state.canaries.iter().filter(|canary| !canary.done);
-    canaries.any(|canary| {
-        let mut nodes = nodes.iter().filter(|node| node.uid == canary.uid);
-        nodes.any(|node| node_facts::is_waiting(node) && !node.ready)
-    })
+    let mut canaries = list_unfinished(state, nodes);
+    canaries.any(|node| node_facts::is_waiting(node) && !node.ready)
 }
 
 /// Whether a canary reboots, and has not failed for good: it keeps its name until it is back.
 pub(super) fn is_canary_under_way(state: &PolicyRolloutState, nodes: &[&ObservedNode]) -> bool {
-    let mut canaries = state.canaries.iter().filter(|canary| !canary.done);
-    canaries.any(|canary| {
-        let mut nodes = nodes.iter().filter(|node| node.uid == canary.uid);
-        nodes.any(|node| node_facts::is_under_way(node) && !node_facts::has_condition_failure(node))
-    })
+    let mut canaries = list_unfinished(state, nodes);
+    canaries.any(|node| node_facts::is_under_way(node) && !node_facts::has_condition_failure(node))
+}
+
+/// The nodes of the canaries that are not back yet.
+fn list_unfinished<'a>(
+    state: &PolicyRolloutState,
+    nodes: &[&'a ObservedNode],
+) -> impl Iterator<Item = &'a ObservedNode> {
+    let is_unfinished = |node: &ObservedNode| {
+        let mut canaries = state.canaries.iter();
+        canaries.any(|canary| !canary.done && canary.uid == node.uid)
+    };
+    nodes
+        .iter()
+        .copied()
+        .filter(move |node| is_unfinished(node))
 }
 
 fn has_failed(node: &ObservedNode) -> bool {
