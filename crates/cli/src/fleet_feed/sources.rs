@@ -88,7 +88,7 @@ impl FeedSources {
     /// Whether every watch has its first list, or has failed.
     pub fn has_first_lists(&self) -> bool {
         let is_known = [
-            (FLEET, self.fleet.current_fleet().is_some()),
+            (FLEET, self.fleet.is_synced()),
             (HOSTS, self.hosts.current_hosts().is_some()),
             (SCHEDULES, self.schedules.current_schedules().is_some()),
             (NODE_REBOOTS, self.node_reboots.is_synced()),

@@ -34,7 +34,8 @@ pub(super) fn count_fleet(
 }
 
 fn count_requested(fleet: &FleetSnapshot, node_reboots: &[Arc<ObservedNodeReboot>]) -> usize {
-    if node_reboots.is_empty() {
+    // Those that have ended stay for a day.
+    if node_reboots.iter().all(|reboot| reboot.is_final()) {
         return 0;
     }
     let nodes = fleet.iter_nodes().map(|node| (&node.name, node));

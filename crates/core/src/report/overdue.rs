@@ -12,7 +12,12 @@ pub(super) fn overdue_tasks(fleet: &FleetSnapshot, view: &FleetView, now: Now) -
         let mut remediations = view.remediations.iter().filter(|it| it.under_way);
         remediations.any(|it| it.node.as_deref() == Some(row.name.as_str()))
     };
-    let rows = view.out.iter().filter(|row| !is_remediated(row));
+    // The first deadline is known, and most rows end here without a search for their Nodes.
+    let is_late = |row: &&OutNodeRow| row.deadline.is_some_and(|deadline| deadline < now.wall);
+    let rows = view
+        .out
+        .iter()
+        .filter(|row| is_late(row) && !is_remediated(row));
     rows.filter_map(|row| {
         let mut nodes = fleet.iter_nodes();
         let node = nodes.find(|node| node.name.as_str() == row.name)?;

@@ -120,10 +120,16 @@ impl FleetWatch {
         self.policy_error.as_deref()
     }
 
+    /// Whether the first lists of Nodes, Leases and policies have arrived.
+    pub fn is_synced(&self) -> bool {
+        self.node_informer.is_synced()
+            && self.lease_informer.is_synced()
+            && self.policies != ClusterPolicies::NotYetRead
+    }
+
     /// `None` until the lists have arrived.
     pub fn current_fleet(&self) -> Option<FleetSnapshot> {
-        let is_synced = self.node_informer.is_synced() && self.lease_informer.is_synced();
-        if !is_synced || self.policies == ClusterPolicies::NotYetRead {
+        if !self.is_synced() {
             return None;
         }
         let (nodes, leases) = (&self.nodes, &self.leases);

@@ -6,8 +6,6 @@ use std::future::Future;
 use futures::stream::BoxStream;
 use kube::Resource;
 use kube::api::{Api, ListParams, ObjectList, PartialObjectMeta, WatchEvent, WatchParams};
-use kube::core::Request;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::event_lines;
@@ -95,25 +93,10 @@ where
 
 /// The version of the store now. A list of one object, read by quorum: a store that only goes
 /// forward is never older than a version that was seen before.
-pub(crate) async fn read_store_version<K: Resource + Clone>(
-    api: &Api<K>,
-    params: &ListParams,
-) -> kube::Result<String> {
-    let request = Request::new(api.resource_url()).list_metadata(&params.clone().limit(1));
-    let request = request.map_err(kube::Error::BuildRequest)?;
-    let answer = api.clone().into_client().request_text(request).await?;
-    let list: VersionedList = serde_json::from_str(&answer).map_err(kube::Error::SerdeError)?;
-    Ok(list.metadata.resource_version)
-}
-
-#[derive(Deserialize)]
-struct VersionedList {
-    metadata: ListVersion,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ListVersion {
-    #[serde(default)]
-    resource_version: String,
+pub(crate) async fn read_store_version<K>(api: &Api<K>, params: &ListParams) -> kube::Result<String>
+where
+    K: Resource + Clone + DeserializeOwned,
+{
+    let list = api.list_readable_metadata(&params.clone().limit(1)).await?;
+    Ok(list.metadata.resource_version.unwrap_or_default())
 }
