@@ -81,8 +81,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Those that Go compiles come one after the other, because they share its build cache. The others, which mostly wait for the network
-/// or for one emulated processor, are prepared beside them.
+/// Those that Go compiles come one after the other, because they share its build cache. The others,
+/// which mostly wait for the network or for one emulated processor, are prepared beside them.
 fn prepare_parts(parts: Vec<TestbedPart>) -> Result<()> {
     let (compiled, others): (Vec<_>, Vec<_>) =
         parts.into_iter().partition(|part| part.is_compiled_by_go());

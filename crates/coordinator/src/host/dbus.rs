@@ -148,8 +148,9 @@ async fn call_reboot_method(connection: &zbus::Connection) -> Result<(), DbusErr
     }
 }
 
-/// Only an error reply proves a refusal, and not each one proves that the host stays up. The bus sends `NoReply` if the service went away or stayed
-/// silent, and then the reboot may have begun; the same holds for errors that are no reply.
+/// Only an error reply proves a refusal, and not each one proves that the host stays up. The bus
+/// sends `NoReply` if the service went away or stayed silent, and then the reboot may have begun; the
+/// same holds for errors that are no reply.
 fn classify_error(error: &zbus::Error) -> DbusError {
     match error_reply(error) {
         Some((name, message)) if SHUTDOWN_ERRORS.contains(&name.as_str()) => {

@@ -122,7 +122,9 @@ pub(super) fn requested_reboot_advice(
 mod tests {
     use dogwatch_api::node_reboot::RebootMethod;
 
-    use super::super::testkit::{answered, at, fleet, node, now, requested, view, waiting};
+    use super::super::testkit::{
+        answered_reboot, at, fleet, node, now, requested_reboot, view, waiting,
+    };
     use super::super::tests::text;
     use super::super::{ObservedController, explain_node};
     use super::*;
@@ -139,7 +141,7 @@ mod tests {
     #[test]
     fn a_node_reboot_that_has_not_reached_its_node_is_told_with_its_reason() {
         let said = ("NotBefore", "waits until 1970-01-01T02:00:00Z");
-        let later = answered(requested("nr", "n1"), said);
+        let later = answered_reboot(requested_reboot("nr", "n1"), said);
         let told = explain_node(&input(node("n1"), vec![later]), now(70)).unwrap();
         assert_eq!(
             told.summary,
@@ -165,12 +167,12 @@ mod tests {
 
     #[test]
     fn a_hold_is_withdrawn_by_a_release_and_an_older_node_reboot_comes_first() {
-        let mut hold = requested("b", "n1");
+        let mut hold = requested_reboot("b", "n1");
         hold.created = at(30);
         if let Ok(plan) = &mut hold.plan {
             plan.method = RebootMethod::Hold;
         }
-        let mut cancelled = requested("a", "n1");
+        let mut cancelled = requested_reboot("a", "n1");
         if let Ok(plan) = &mut cancelled.plan {
             plan.cancel = true;
         }
@@ -188,7 +190,7 @@ mod tests {
 
     #[test]
     fn what_the_node_shows_or_what_is_for_another_node_is_not_told_again() {
-        let own = requested("nr", "n1");
+        let own = requested_reboot("nr", "n1");
         let refs = vec![NodeRebootRef {
             name: own.name.clone(),
             uid: own.uid.clone(),
@@ -205,7 +207,7 @@ mod tests {
         for (node, reboot) in [
             (asked, own.clone()),
             (served, own),
-            (node("n1"), requested("nr", "n2")),
+            (node("n1"), requested_reboot("nr", "n2")),
         ] {
             let told = explain_node(&input(node, vec![reboot]), now(70)).unwrap();
             assert!(
@@ -218,7 +220,7 @@ mod tests {
     #[test]
     fn a_node_reboot_behind_another_reboot_is_told_beside_it() {
         let said = ("RebootUnderWay", "another reboot of the node is under way");
-        let behind = answered(requested("nr", "n1"), said);
+        let behind = answered_reboot(requested_reboot("nr", "n1"), said);
         let told = explain_node(&input(waiting("n1", 50), vec![behind]), now(70)).unwrap();
         assert!(
             told.summary.starts_with("n1: waiting for 20s"),

@@ -156,7 +156,7 @@ pub(crate) fn view(name: &str, fleet: FleetSnapshot) -> NodeReportInput {
 }
 
 /// A NodeReboot for this node, which no controller has read yet.
-pub(crate) fn requested(name: &str, node: &str) -> ObservedNodeReboot {
+pub(crate) fn requested_reboot(name: &str, node: &str) -> ObservedNodeReboot {
     ObservedNodeReboot {
         name: name.into(),
         uid: format!("uid-{name}"),
@@ -185,7 +185,10 @@ pub(crate) fn requested(name: &str, node: &str) -> ObservedNodeReboot {
 }
 
 /// The same, with what the controller says that it waits for.
-pub(crate) fn answered(reboot: ObservedNodeReboot, said: (&str, &str)) -> ObservedNodeReboot {
+pub(crate) fn answered_reboot(
+    reboot: ObservedNodeReboot,
+    said: (&str, &str),
+) -> ObservedNodeReboot {
     let progressing = dogwatch_api::node_reboot::condition::PROGRESSING;
     ObservedNodeReboot {
         status: NodeRebootState {

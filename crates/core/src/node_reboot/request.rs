@@ -31,7 +31,7 @@ impl NodeRequestPatch {
 
     /// Whether the patch was decided on this very version of the Node.
     pub fn is_decided_on(&self, node: &ObservedNode) -> bool {
-        (&self.uid, &self.resource_version) == (&node.uid, &node.resource_version)
+        is_of_version(node, &self.uid, &self.resource_version)
     }
 
     fn of_node(node: &ObservedNode, request: Option<RebootRequest>) -> Self {
@@ -69,8 +69,12 @@ impl LateAskBlock {
 
     /// Whether it was decided on this very version of the Node.
     pub fn is_decided_on(&self, node: &ObservedNode) -> bool {
-        (&self.uid, &self.resource_version) == (&node.uid, &node.resource_version)
+        is_of_version(node, &self.uid, &self.resource_version)
     }
+}
+
+fn is_of_version(node: &ObservedNode, uid: &str, resource_version: &str) -> bool {
+    (node.uid.as_str(), node.resource_version.as_str()) == (uid, resource_version)
 }
 
 /// Whether a person wrote the request, and not the controller for a NodeReboot: NodeReboots may have

@@ -85,7 +85,8 @@ impl PowerOffProof {
     }
 
     /// The machine's system UUID, of the readings themselves or of a check while the level read off;
-    /// for a person's confirmation, of the first level's last answer. Compare it with the Node's by [`super::compare_system_uuids`].
+    /// for a person's confirmation, of the first level's last answer. Compare it with the Node's by
+    /// [`super::compare_system_uuids`].
     pub fn system_uuid(&self) -> Option<&str> {
         self.proved_host.system_uuid.as_deref()
     }

@@ -83,7 +83,7 @@ pub enum CordonChange {
 }
 
 impl WrittenObject {
-    pub(super) fn key(&self) -> (WrittenKind, &str) {
+    pub(super) fn object_key(&self) -> (WrittenKind, &str) {
         match self {
             WrittenObject::Node { name, .. } | WrittenObject::NodeMetadata { name, .. } => {
                 (WrittenKind::Node, name)

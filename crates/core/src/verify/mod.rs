@@ -75,7 +75,7 @@ pub fn recount_writes(writes: Vec<ClusterWrite>) -> RecountResult {
         let is_unknown = matches!(write.object, WrittenObject::Unknown { .. });
         judge_write(&mut state, write);
         if has_gap || is_unknown {
-            state.doubt_object(write.object.key());
+            state.doubt_object(write.object.object_key());
             state.recount.unseen += usize::from(!write.from_decision_log);
         }
         state.recount.writes += usize::from(!is_unknown);

@@ -44,7 +44,8 @@ pub(super) fn find_gaps(writes: &[ClusterWrite]) -> Vec<bool> {
         if matches!(write.object, WrittenObject::Unknown { .. }) {
             continue;
         }
-        let before: Option<(usize, u64)> = last.insert(write.object.key(), (place, write.version));
+        let before: Option<(usize, u64)> =
+            last.insert(write.object.object_key(), (place, write.version));
         if let (Some((before, version)), Some(relies_on)) = (before, write.relies_on) {
             // A line that was given twice relies on the version before its own.
             gaps[before] = version != relies_on && version != write.version;

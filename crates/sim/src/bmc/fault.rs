@@ -129,8 +129,6 @@ impl From<BmcFaultKind> for SimBmcFault {
     }
 }
 
-impl SimBmcFault {}
-
 /// The faults of one BMC, in the order in which they were added.
 #[derive(Debug, Default)]
 pub(super) struct ActiveFaults(Vec<SimBmcFault>);

@@ -47,8 +47,9 @@ fn run(text: &str) -> scenario::ScenarioOutcome {
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The output beside a script was written by another process, so a script that produces it again is deterministic. Only one that
-/// does not, or whose output is being written, runs a second time, which tells a change from an accident.
+/// The output beside a script was written by another process, so a script that produces it again is
+/// deterministic. Only one that does not, or whose output is being written, runs a second time, which
+/// tells a change from an accident.
 fn judge(script: &Path) -> Result<(), String> {
     let text = std::fs::read_to_string(script).unwrap();
     let outcome = run(&text);

@@ -65,7 +65,7 @@ impl StatusDocument {
     }
 
     /// What could not be read, one sentence each.
-    pub fn unreadable(&self) -> &[String] {
+    pub fn list_unreadable(&self) -> &[String] {
         match &self.overview {
             Some(overview) => &overview.unreadable,
             None => &self.unreadable_of_part,

@@ -149,13 +149,16 @@ impl StatusScreen {
 
     /// A table that is redrawn shows what could not be read; otherwise each is told once.
     fn note_unreadable(&mut self, document: &StatusDocument) {
-        let unreadable = document.unreadable();
+        let unreadable = document.list_unreadable();
         let since = self.unread_since.unwrap_or_else(|| current_time().wall);
         self.unread_since = (!unreadable.is_empty()).then_some(since);
         if self.redraws {
             return;
         }
-        let told = self.last_status.as_ref().map(StatusDocument::unreadable);
+        let told = self
+            .last_status
+            .as_ref()
+            .map(StatusDocument::list_unreadable);
         let told = told.unwrap_or_default();
         for missing in unreadable.iter().filter(|missing| !told.contains(missing)) {
             eprintln!("dogwatch: {missing}");
@@ -180,7 +183,7 @@ impl StatusScreen {
         StatusTables::of_status(&document.status, self.format, now)
             .write_tables(out, self.what, self.paint)?;
         writeln!(out)?;
-        for missing in document.unreadable() {
+        for missing in document.list_unreadable() {
             let missing = printable_text(missing);
             writeln!(
                 out,

@@ -6,7 +6,7 @@ use dogwatch_api::node_reboot::RebootMethod;
 
 use super::*;
 use crate::explain::host_testkit::host;
-use crate::explain::testkit::{answered, at, boot, fleet, node, requested};
+use crate::explain::testkit::{answered_reboot, at, boot, fleet, node, requested_reboot};
 use crate::explain::{ObservedController, RemediationReportInput};
 use crate::node_reboot::ObservedNodeReboot;
 use crate::power::{HostSnapshot, PowerState};
@@ -174,7 +174,7 @@ fn what_cannot_be_read_is_told_and_is_no_contradiction() {
 }
 
 fn begun(boot_before: &str) -> ObservedNodeReboot {
-    let mut reboot = answered(requested("nr", "n1"), ("AskingNode", "asks"));
+    let mut reboot = answered_reboot(requested_reboot("nr", "n1"), ("AskingNode", "asks"));
     let attempt = serde_json::json!({
         "method": RebootMethod::Reboot, "startedAt": at(50), "bootIDBefore": boot_before,
     });
@@ -206,5 +206,9 @@ fn a_node_reboot_that_has_begun_and_of_which_its_node_shows_nothing_is_told() {
             "warns nodereboot/nr: asked Node n1 for method Reboot at 1970-01-01 00:00:50Z, but the Node shows nothing of it"
         ]
     );
-    assert_eq!(told(requested("nr", "n1")), [""; 0], "nothing has begun");
+    assert_eq!(
+        told(requested_reboot("nr", "n1")),
+        [""; 0],
+        "nothing has begun"
+    );
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::*;
-use crate::explain::testkit::{fleet, held, in_phase, node, requested, waiting};
+use crate::explain::testkit::{fleet, held, in_phase, node, requested_reboot, waiting};
 use crate::report::FleetEstimate;
 
 fn estimate(finish: Option<i64>, latest: Option<i64>) -> FleetEstimate {
@@ -147,7 +147,9 @@ fn a_requested_reboot_that_has_not_reached_its_node_is_told_and_counted() {
     let idle = fleet(vec![node("n1"), waiting("n2", 10)], vec![]);
     let alone = fleet(vec![node("n1")], vec![]);
     let of = |fleet, names: &[&str]| {
-        let reboots = names.iter().map(|name| Arc::new(requested(name, "n1")));
+        let reboots = names
+            .iter()
+            .map(|name| Arc::new(requested_reboot(name, "n1")));
         let input = FleetViewInput {
             node_reboots: reboots.collect(),
             ..FleetViewInput::of_fleet(fleet)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::explain::testkit::{condition, fleet, in_phase, node, requested, waiting};
+use crate::explain::testkit::{condition, fleet, in_phase, node, requested_reboot, waiting};
 use crate::policy::rollout::{PolicyRolloutState, RolloutHalt, RolloutShape};
 use crate::report::PersonTask;
 
@@ -156,8 +156,8 @@ fn a_node_whose_coordinator_lives_is_not_overdue() {
 #[test]
 fn a_controller_that_is_missing_needs_somebody_if_something_waits_for_it() {
     let reboots = vec![
-        Arc::new(requested("a", "n1")),
-        Arc::new(requested("b", "n2")),
+        Arc::new(requested_reboot("a", "n1")),
+        Arc::new(requested_reboot("b", "n2")),
     ];
     for (controller, node_reboots, is_missed) in [
         (ObservedController::Nobody, reboots.clone(), true),
