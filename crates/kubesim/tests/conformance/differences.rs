@@ -96,6 +96,16 @@ const DIFFERENCES: &[Difference] = &[
         },
         why: "an Event has one spelling in each of two groups; we keep its owners in that of the core group",
     },
+    Difference {
+        forgive: |answer| {
+            answer
+                .as_array_mut()
+                .into_iter()
+                .for_each(remove_repeated_bookmarks);
+        },
+        why: "the real server asks every second for the bookmark that ends the initial events; \
+              if it was sent in between, another one follows",
+    },
 ];
 
 /// Removes the known differences from an answer.
@@ -104,6 +114,21 @@ pub fn forgive(body: &mut Value) {
         assert!(!difference.why.is_empty());
         (difference.forgive)(body);
     }
+}
+
+/// Removes the bookmarks behind the one that ends the initial events, up to the next change.
+fn remove_repeated_bookmarks(events: &mut Vec<Value>) {
+    let mut is_repeated = false;
+    events.retain(|event| {
+        let is_bookmark = event["type"] == "BOOKMARK";
+        let is_removed = is_repeated && is_bookmark;
+        is_repeated = is_bookmark && (is_repeated || ends_initial_events(event));
+        !is_removed
+    });
+}
+
+fn ends_initial_events(event: &Value) -> bool {
+    event["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"] == "true"
 }
 
 /// Calls `act` on every field of that name, at any depth.
