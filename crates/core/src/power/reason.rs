@@ -12,7 +12,7 @@ reasons! {
         /// A reboot annotation without force stands on a host that is not provisioned: not obeyed.
         NotProvisioned(Waiting) = "wait, or add `\"force\": true`",
         /// The host is in a state in which a provisioner switches its power: Dogwatch leaves it alone.
-        ProvisionerAtWork(Waiting) = "wait, or add `\"force\": true` to a reboot annotation",
+        ProvisionerAtWork(Waiting) = "wait; if the baremetal-operator never comes back and its work is over, set a reboot annotation with `\"force\": true`",
         HeldOff(Progress) = "the writer of each key removes it",
         NotHeld(Progress),
         /// A reboot was requested: `pendingRebootSince` is written.
