@@ -12,7 +12,7 @@ use super::power_off::level_name;
 use super::readings::next_poll_at;
 use super::snapshot::{LevelReading, PowerMemory, PowerSnapshot};
 use super::step::PowerStep;
-use super::system_id::{SystemMatch, compare_system_uuids};
+use super::system_id::{SystemId, SystemMatch, compare_system_uuids};
 use crate::condition::ConditionStatus;
 use crate::decision::EventSeverity;
 
@@ -83,7 +83,8 @@ struct IdentityBefore {
 }
 
 impl PowerMemory {
-    /// The system UUID that the level's devices last reported.
+    /// The system UUID in the newest readings of the level, or in its last check. `None`: they have
+    /// none, whatever was reported before.
     pub(super) fn known_system_uuid(&self, level: usize) -> Option<&str> {
         let mut readings = self.readings.iter().filter(|read| read.level == level);
         let read = readings.find_map(|read| read.system_uuid.as_deref());
@@ -93,7 +94,7 @@ impl PowerMemory {
 
     fn identity_before(&self, level: usize) -> IdentityBefore {
         IdentityBefore {
-            uuid: self.known_system_uuid(level).map(str::to_owned),
+            uuid: self.last_system_uuids.get(level).cloned(),
             changed: self.machine_changes.get(level).map(|change| change.asked),
         }
     }
@@ -110,10 +111,19 @@ impl PowerMemory {
         let Some(answered) = answered else {
             return true;
         };
+        let is_current = self.observe_machine_change(level, answered, asked);
+        // An answer without a UUID, or with a dummy, does not end the knowledge of the machine.
+        if is_current && SystemId::parse(answered).is_some() {
+            self.last_system_uuids.insert(level, answered.to_owned());
+        }
+        is_current
+    }
+
+    fn observe_machine_change(&mut self, level: usize, answered: &str, asked: Duration) -> bool {
         let last = self.machine_changes.get(level);
         let meant = last.filter(|last| self.is_change_of_need(last));
         let meant = meant.map(|first| first.former_uuid.as_str());
-        let known = self.known_system_uuid(level);
+        let known = self.last_system_uuids.get(level).map(String::as_str);
         let is = |uuid: Option<&str>, how| {
             uuid.is_some_and(|uuid| compare_system_uuids(uuid, answered) == how)
         };
@@ -144,6 +154,20 @@ impl PowerMemory {
     fn is_change_of_need(&self, change: &MachineChange) -> bool {
         let is_later = self.need.is_none_or(|need| change.asked >= need.seen);
         is_later && change.kind == MachineChangeKind::Unexpected
+    }
+
+    /// The Secret or the address changed: results obtained with the old ones mean nothing. A
+    /// command to the old address is recognized by its [`super::PendingCommand::target`].
+    pub fn forget_bmc(&mut self) {
+        self.readings.clear();
+        self.checks.clear();
+        self.bmc_infos.clear();
+        self.identified.clear();
+        self.last_system_uuids.clear();
+        self.machine_changes.clear();
+        self.off_since.clear();
+        self.last_running.clear();
+        self.contradicted.clear();
     }
 
     fn forget_level(&mut self, level: usize) {
@@ -268,13 +292,13 @@ pub(super) fn describe_change(
     level: usize,
     change: &MachineChange,
 ) -> String {
-    let known = ctx.seen.memory.known_system_uuid(level);
+    let known = ctx.seen.memory.last_system_uuids.get(level);
     format!(
         "{} reports system UUID {}, and reported {} before: another machine answers at its address, so \
          Dogwatch sends it no power-off; correct the address; if the host's board was replaced, set a \
          reboot annotation anew",
         level_name(level),
-        known.unwrap_or("nothing"),
+        known.map_or("nothing", String::as_str),
         change.former_uuid
     )
 }

@@ -100,6 +100,8 @@ pub struct PowerMemory {
     pub bmc_infos: ByLevel<BmcInfo>,
     /// When the last successful check of each level was requested.
     pub identified: ByLevel<Duration>,
+    /// For each level: the last reported system UUID that can be compared.
+    pub last_system_uuids: ByLevel<String>,
     /// For each level: the last time that another machine answered than before.
     pub machine_changes: ByLevel<MachineChange>,
     /// For each level whose last reading said off: when the first of the unbroken readings of off
@@ -383,18 +385,5 @@ impl PowerMemory {
         if has_unknown_end || standing.after_unknown {
             self.unsettled_since = Some(now.mono);
         }
-    }
-
-    /// The Secret or the address changed: results obtained with the old ones mean nothing. A
-    /// command to the old address is recognized by its [`super::PendingCommand::target`].
-    pub fn forget_bmc(&mut self) {
-        self.readings.clear();
-        self.checks.clear();
-        self.bmc_infos.clear();
-        self.identified.clear();
-        self.machine_changes.clear();
-        self.off_since.clear();
-        self.last_running.clear();
-        self.contradicted.clear();
     }
 }

@@ -7,8 +7,8 @@ use super::world::*;
 use crate::condition::ConditionStatus;
 use crate::power::*;
 
-const ONE: &str = "4c4c4544-0047-4b10-8031-b5c04f4e4833";
-const OTHER: &str = "4c4c4544-0047-4b10-8031-b5c04f4e4899";
+pub(super) const ONE: &str = "4c4c4544-0047-4b10-8031-b5c04f4e4833";
+pub(super) const OTHER: &str = "4c4c4544-0047-4b10-8031-b5c04f4e4899";
 const THIRD: &str = "4c4c4544-0047-4b10-8031-b5c04f4e48aa";
 const SWAPPED: &str = "44454c4c-4700-104b-8031-b5c04f4e4833";
 
@@ -85,13 +85,13 @@ fn a_proof_says_which_machine_it_is_of_as_the_bmc_told_it() {
     assert_eq!(uuid(&world), None, "its check failed: nothing to compare");
 }
 
-fn proof(world: &World) -> Option<PowerOffProof> {
+pub(super) fn proof(world: &World) -> Option<PowerOffProof> {
     find_off_proof(&world.seen, &world.config, world.now())
 }
 
 /// A host of machine `ONE` whose BMC hangs while the host is to go off. Then another machine answers
 /// at its address.
-fn answered_by_another_machine(readings_have_uuid: bool) -> World {
+pub(super) fn answered_by_another_machine(readings_have_uuid: bool) -> World {
     let mut world = World::new(&[], true, true);
     world.readings_have_uuid = readings_have_uuid;
     world.about.system_uuid = Some(ONE.into());

@@ -16,6 +16,7 @@ mod idle;
 mod levels;
 mod lies;
 mod life;
+mod machine_change;
 mod metal3;
 pub(crate) mod model;
 mod node_liveness;
