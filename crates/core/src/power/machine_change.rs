@@ -7,7 +7,8 @@ use super::PowerReason;
 use super::bmc::{BmcFault, BmcInfo};
 use super::context::PowerContext;
 use super::decide::PowerObserve;
-use super::host::PendingCommand;
+use super::host::{PendingCommand, PowerLevel};
+use super::level_digest::digest_level;
 use super::power_off::level_name;
 use super::readings::next_poll_at;
 use super::snapshot::{LevelReading, PowerMemory, PowerSnapshot};
@@ -156,18 +157,34 @@ impl PowerMemory {
         is_later && change.kind == MachineChangeKind::Unexpected
     }
 
-    /// The Secret or the address changed: results obtained with the old ones mean nothing. A
-    /// command to the old address is recognized by its [`super::PendingCommand::target`].
+    /// The Secret or the spec changed: results obtained with the old ones mean nothing. Which
+    /// machine answered stays known until the level's address changes: a new password, or another
+    /// level, does not make another machine the right one. A command to the old address is
+    /// recognized by its [`PendingCommand::target`].
     pub fn forget_bmc(&mut self) {
         self.readings.clear();
         self.checks.clear();
         self.bmc_infos.clear();
         self.identified.clear();
-        self.last_system_uuids.clear();
-        self.machine_changes.clear();
         self.off_since.clear();
         self.last_running.clear();
         self.contradicted.clear();
+    }
+
+    /// Forgets which machine answered at a level whose address changed.
+    pub(super) fn observe_levels(&mut self, levels: &[PowerLevel]) {
+        for (level, devices) in levels.iter().enumerate() {
+            let digest = digest_level(devices);
+            let known = self.level_digests.get(level);
+            if known == Some(&digest) {
+                continue;
+            }
+            if known.is_some() {
+                self.last_system_uuids.remove(level);
+                self.machine_changes.remove(level);
+            }
+            self.level_digests.insert(level, digest);
+        }
     }
 
     fn forget_level(&mut self, level: usize) {

@@ -100,6 +100,8 @@ pub struct PowerMemory {
     pub bmc_infos: ByLevel<BmcInfo>,
     /// When the last successful check of each level was requested.
     pub identified: ByLevel<Duration>,
+    /// For each level: the digest of the address that the next two fields are about.
+    pub level_digests: ByLevel<String>,
     /// For each level: the last reported system UUID that can be compared.
     pub last_system_uuids: ByLevel<String>,
     /// For each level: the last time that another machine answered than before.
@@ -333,6 +335,7 @@ impl PowerMemory {
     /// Takes in the host as it is now. A command that this process did not write, a key and a
     /// person's confirmation began at an unknown earlier time: their time counts from now.
     pub fn observe_host(&mut self, host: &HostSnapshot, now: Now) {
+        self.observe_levels(&host.levels);
         self.observe_keys(host, now.mono);
         self.observe_command(host, now);
     }

@@ -36,3 +36,55 @@ fn an_answer_without_a_uuid_does_not_hide_that_another_machine_answers_later() {
         assert_eq!(proof(&world), None);
     }
 }
+
+#[test]
+fn a_changed_secret_or_another_level_does_not_make_the_other_machine_the_right_one() {
+    for (adds_level, readings_have_uuid) in
+        [(false, true), (false, false), (true, true), (true, false)]
+    {
+        let mut world = answered_by_another_machine(readings_have_uuid);
+        world.until("it is noticed", |world| {
+            world.because() == PowerReason::OtherMachineAnswers
+        });
+        if adds_level {
+            world.add_level();
+        }
+        world.seen.memory.forget_bmc();
+        world.version += 1;
+        let sent = world.sent.len();
+        world.run(600);
+        assert_eq!(world.sent.len(), sent, "{adds_level} {readings_have_uuid}");
+        assert_eq!(world.because(), PowerReason::OtherMachineAnswers);
+        world.set_power(false);
+        world.run(600);
+        assert_eq!(world.status().powered_on, Some(true));
+        assert_eq!(world.power().off_confirmed_at, None);
+        assert_eq!(proof(&world), None);
+    }
+}
+
+#[test]
+fn the_secret_may_change_before_the_other_machine_answers() {
+    let mut world = answered_by_another_machine(true);
+    let sent = world.sent.len();
+    world.seen.memory.forget_bmc();
+    world.until("it is noticed", |world| {
+        world.said(PowerReason::OtherMachineAnswers)
+    });
+    world.run(600);
+    assert_eq!(world.sent.len(), sent);
+}
+
+#[test]
+fn the_machine_at_a_corrected_address_is_switched_off_and_proved() {
+    let mut world = answered_by_another_machine(true);
+    world.until("it is noticed", |world| {
+        world.said(PowerReason::OtherMachineAnswers)
+    });
+    let address = BmcAddress::parse("redfish://192.0.2.77/redfish/v1/Systems/1");
+    world.seen.host_mut().levels[0].devices[0].address = address;
+    world.seen.memory.forget_bmc();
+    world.version += 1;
+    world.until("proved", |world| proof(world).is_some());
+    assert_eq!(proof(&world).unwrap().system_uuid(), Some(OTHER));
+}
