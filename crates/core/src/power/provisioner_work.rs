@@ -35,12 +35,13 @@ fn is_steady(state: &str) -> bool {
 
 /// Whether the command is from before metal3 managed the host, and a provisioner may be at work
 /// now: metal3 may have switched the host off since, for a step of its own work. A forced
-/// annotation begins anew then, and nothing else goes on with the command.
+/// annotation begins anew then, and nothing else goes on with the command. metal3 knows only the
+/// BMC: what Dogwatch does to an outlet nobody else ends.
 pub(super) fn is_command_superseded(ctx: &PowerContext<'_>, command: &PendingCommand) -> bool {
     let state = ctx.host_status().provisioning.as_deref();
     let metal3 = ctx.seen.memory.owned_by_metal3;
     let is_older = metal3.is_some_and(|seen| ctx.need_seen_at(command) <= seen);
-    is_older && state.is_some_and(|state| !is_steady(state))
+    command.level == 0 && is_older && state.is_some_and(|state| !is_steady(state))
 }
 
 /// Whether Dogwatch's own command must still be followed by a power-on. A power-off that has not

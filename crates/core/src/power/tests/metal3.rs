@@ -1,6 +1,7 @@
 //! metal3's own cases, by their names. Source: `facts/fencing.md` §6.1 and §6.2.
 
 use super::super::annotations::reboot_annotations;
+use super::removed_level::held_off_by_pdu;
 use super::world::*;
 use crate::power::*;
 
@@ -150,6 +151,29 @@ fn an_off_from_before_metal3_managed_the_host_is_not_ended_where_it_works() {
         world.until_on();
         let anew = [PowerCommand::SoftOff, PowerCommand::Off, PowerCommand::On];
         assert_eq!(world.kinds(), anew, "{state}");
+    }
+}
+
+#[test]
+fn an_outlet_that_was_cut_before_metal3_managed_the_host_is_given_back() {
+    for crashes in [false, true] {
+        let mut world = held_off_by_pdu();
+        world.seen.owner = HostOwner::Metal3 {
+            leader: "bmo-1".into(),
+        };
+        world.remove(KEY);
+        world.seen.host_mut().status.provisioning = Some("deprovisioning".into());
+        world.version += 1;
+        world.run(60);
+        if crashes {
+            world.crash(0);
+        }
+        let sent = world.sent.len();
+        world.seen.owner = HostOwner::Ours;
+        world.until("the outlet is on", |world| world.bmcs[1].gives);
+        let later = world.sent[sent..].iter();
+        let later: Vec<_> = later.map(|trace| (trace.command, trace.level)).collect();
+        assert_eq!(later, [(PowerCommand::On, 1)], "{crashes}");
     }
 }
 

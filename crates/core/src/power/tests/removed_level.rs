@@ -48,7 +48,7 @@ fn a_host_that_must_be_off_is_switched_off_by_the_bmc_at_once() {
 }
 
 /// A host whose BMC is dead, kept off by its PDU.
-fn held_off_by_pdu() -> World {
+pub(super) fn held_off_by_pdu() -> World {
     let mut world = World::new(&[(KEY, HARD)], true, true);
     world.add_level();
     world.bmcs[0].default_takes = Takes::Fails(FaultClass::Unreachable);
