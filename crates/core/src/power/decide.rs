@@ -106,6 +106,7 @@ fn advance_power(ctx: &PowerContext<'_>, step: &mut PowerStep) {
         return remove_deprovisioned_annotations(ctx, step);
     }
     provisioning::record_provisioning(&ctx.seen.host, &mut step.status);
+    provisioner_work::withdraw_superseded(ctx, step);
     readings::record_readings(ctx, &mut step.status);
     if let Some(state) = provisioner_work::unsteady_state(ctx) {
         return provisioner_work::leave_to_provisioner(ctx, step, state);

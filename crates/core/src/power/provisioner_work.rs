@@ -4,11 +4,12 @@
 use super::PowerReason;
 use super::bmc::PowerCommand;
 use super::context::PowerContext;
-use super::host::PendingCommand;
+use super::host::{HostSnapshot, PendingCommand};
 use super::readings::next_poll_at;
 use super::snapshot::LevelReading;
 use super::step::PowerStep;
 use crate::condition::ConditionStatus;
+use crate::decision::EventSeverity;
 
 /// In these states metal3 follows `spec.online`. In any other (`inspecting`, `preparing`,
 /// `provisioning`, `deprovisioning`) it switches the power as its work needs it: the host may flash
@@ -42,6 +43,44 @@ pub(super) fn is_command_superseded(ctx: &PowerContext<'_>, command: &PendingCom
     let metal3 = ctx.seen.memory.owned_by_metal3;
     let is_older = metal3.is_some_and(|seen| ctx.need_seen_at(command) <= seen);
     command.level == 0 && is_older && state.is_some_and(|state| !is_steady(state))
+}
+
+/// Whether the host is in a state of a provisioner's work that is not the last one that Dogwatch
+/// recorded: metal3 has managed it since, even if this process never saw that.
+pub(super) fn is_state_newer(host: &HostSnapshot) -> bool {
+    let state = host.status.provisioning.as_deref();
+    let recorded = host.status.power.obeyed_in.as_deref();
+    recorded.is_some() && recorded != state && state.is_some_and(|state| !is_steady(state))
+}
+
+/// Withdraws a superseded command together with the record of the new state: afterwards the next
+/// leader could not know that the command is older. Until the BMC can run it no more, neither is
+/// written. A forced annotation replaces the command itself.
+pub(super) fn withdraw_superseded(ctx: &PowerContext<'_>, step: &mut PowerStep) {
+    let is_forced = ctx.obeyed_annotations().next().is_some();
+    let superseded = ctx
+        .pending_command()
+        .filter(|command| !is_forced && is_command_superseded(ctx, command));
+    let Some(command) = superseded else {
+        return;
+    };
+    let power = &mut step.status.power;
+    let settled = ctx.settled_at();
+    if ctx.now.mono < settled {
+        power
+            .obeyed_in
+            .clone_from(&ctx.host_status().power.obeyed_in);
+        return step.wake_at(settled, "the end of every command whose result is unknown");
+    }
+    power.command = None;
+    power.off_confirmed_at = None;
+    power.confirmed_for.clear();
+    step.record_done(ctx, command, PowerReason::Withdrawn);
+    let text = format!(
+        "metal3 has managed the host since {}: what follows it is left to its provisioner",
+        command.command
+    );
+    step.add_event(EventSeverity::Normal, PowerReason::Withdrawn, text);
 }
 
 /// Whether Dogwatch's own command must still be followed by a power-on. A power-off that has not

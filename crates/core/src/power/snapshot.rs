@@ -15,6 +15,7 @@ use super::confirmation_annotation::CONFIRMED_OFF_ANNOTATION;
 use super::host::{HostName, HostSnapshot, PendingCommandEnd};
 use super::machine_change::MachineChange;
 use super::node_liveness::{KubeletLeaseHistory, KubeletLeases};
+use super::provisioner_work::is_state_newer;
 use crate::Now;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -40,9 +41,12 @@ impl PowerSnapshot {
 
     /// Takes in the host and its owner as they are now. Call it before each decision.
     pub fn observe_host(&mut self, now: Now) {
-        match self.owner {
-            HostOwner::Metal3 { .. } => self.memory.owned_by_metal3 = Some(now.mono),
-            HostOwner::Ours | HostOwner::NotYetKnown => {}
+        let is_metal3s = match self.owner {
+            HostOwner::Metal3 { .. } => true,
+            HostOwner::Ours | HostOwner::NotYetKnown => is_state_newer(&self.host),
+        };
+        if is_metal3s {
+            self.memory.owned_by_metal3 = Some(now.mono);
         }
         self.memory.observe_host(&self.host, now);
     }
@@ -117,7 +121,7 @@ pub struct PowerMemory {
     pub contradicted: ByLevel<Duration>,
     /// The kubelet Leases of the host's Nodes.
     pub kubelet_leases: Option<KubeletLeaseHistory>,
-    /// When a live baremetal-operator was last seen to own the host.
+    /// When a live baremetal-operator was last seen to own the host, or its work to have gone on.
     pub owned_by_metal3: Option<Duration>,
     /// When each reboot annotation was first seen with its value, by
     /// [`super::HostRebootAnnotation::id`].

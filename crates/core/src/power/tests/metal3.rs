@@ -131,7 +131,10 @@ fn a_command_of_earlier_times_is_not_gone_on_with_where_a_provisioner_works() {
 
 #[test]
 fn an_off_from_before_metal3_managed_the_host_is_not_ended_where_it_works() {
-    for state in UNSTEADY {
+    for (state, crashes) in UNSTEADY
+        .into_iter()
+        .flat_map(|state| [(state, false), (state, true)])
+    {
         let mut world = World::new(&[], false, true);
         world.until_confirmed();
         world.seen.owner = HostOwner::Metal3 {
@@ -141,17 +144,51 @@ fn an_off_from_before_metal3_managed_the_host_is_not_ended_where_it_works() {
         world.seen.host_mut().status.provisioning = Some(state.into());
         world.version += 1;
         world.run(60);
+        if crashes {
+            world.crash(0);
+        }
         world.seen.owner = HostOwner::Ours;
         world.is_poked = true;
+        world.run(1);
+        // Nor by the leader after that one.
+        world.crash(0);
         world.run(600);
         assert_eq!(world.kinds(), [PowerCommand::SoftOff], "{state}");
         assert_eq!(world.because(), PowerReason::ProvisionerAtWork);
+        let power = world.power();
+        assert_eq!((&power.command, power.off_confirmed_at), (&None, None));
+        assert_eq!(power.obeyed_in.as_deref(), Some(state));
         // If metal3 never comes back, a person forces a reboot.
         world.annotate(BASE, r#"{"force":true}"#);
         world.until_on();
-        let anew = [PowerCommand::SoftOff, PowerCommand::Off, PowerCommand::On];
+        let anew = [
+            PowerCommand::SoftOff,
+            PowerCommand::SoftOff,
+            PowerCommand::On,
+        ];
         assert_eq!(world.kinds(), anew, "{state}");
     }
+}
+
+#[test]
+fn a_power_on_that_may_still_run_is_not_forgotten_when_metal3_has_managed_the_host() {
+    let mut world = World::new(&[], true, false);
+    let (after, runs) = (10_000, Some(25_000));
+    world.bmcs[0].takes = vec![Takes::Silent { after, runs }];
+    world.until("it is sent", |world| world.sent.len() == 1);
+    let before = world.power().obeyed_in.clone();
+    world.seen.host_mut().status.provisioning = Some("preparing".into());
+    world.version += 1;
+    for _ in 0..2 {
+        world.crash(0);
+        world.run(20);
+        assert!(world.power().command.is_some(), "it may still run");
+        assert_eq!(world.power().obeyed_in, before);
+    }
+    world.run(60);
+    assert_eq!(world.power().command, None);
+    assert_eq!(world.power().obeyed_in.as_deref(), Some("preparing"));
+    assert_eq!(world.kinds(), [PowerCommand::On]);
 }
 
 #[test]
