@@ -113,6 +113,7 @@ fn handle_contradicted_level(ctx: &PowerContext<'_>, step: &mut PowerStep, level
 fn handle_found_on(ctx: &PowerContext<'_>, step: &mut PowerStep, why: PowerReason, text: &str) {
     void_proof(step);
     if !must_be_off(ctx) {
+        machine_change::warn_of_former_machine(ctx, step);
         if let Some(command) = ctx.pending_command() {
             cut_outlet::report_changed_outlet(ctx, step, command);
         }
@@ -259,6 +260,7 @@ fn begin_power_on(ctx: &PowerContext<'_>, step: &mut PowerStep, level: usize) {
         "nothing keeps it off any more; powered on by {}",
         power_off::level_name(level)
     );
+    machine_change::warn_of_former_machine(ctx, step);
     step.add_event(EventSeverity::Normal, PowerReason::PoweringOn, text.clone());
     step.set_busy(PowerReason::PoweringOn, text);
     step.status.last_powered_on = Some(at);

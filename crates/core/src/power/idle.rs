@@ -10,7 +10,7 @@ use super::host::PendingCommand;
 use super::node_liveness::NodeLiveness;
 use super::readings::{ReadPace, next_poll_at, next_read_at, second_reading_at};
 use super::step::{NextCommand, PowerStep};
-use super::{PowerReason, cut_outlet, node_liveness, off_confirmation, power_off};
+use super::{PowerReason, cut_outlet, machine_change, node_liveness, off_confirmation, power_off};
 use crate::condition::ConditionStatus;
 use crate::decision::EventSeverity;
 use crate::name::NodeName;
@@ -219,6 +219,7 @@ pub(super) fn withdraw_power_off(
         command.command
     );
     step.set_cause(ConditionStatus::False, PowerReason::Withdrawn, text);
+    machine_change::warn_of_former_machine(ctx, step);
     let Some(read) = ctx.newest_reading_since(level, since) else {
         let next = next_read_at(ctx, level, since, ReadPace::Slow);
         return step.read_level_at(ctx, level, next, "whether it is on");

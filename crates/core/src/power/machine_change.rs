@@ -319,3 +319,27 @@ pub(super) fn describe_change(
         change.former_uuid
     )
 }
+
+/// Warns, where a host need not be off any more, that the machine that was switched off is not the
+/// one that answers: a power-on goes to the machine that answers, which may be a new board.
+pub(super) fn warn_of_former_machine(ctx: &PowerContext<'_>, step: &mut PowerStep) {
+    let command = ctx.pending_command();
+    let change = command.and_then(|command| ctx.unaccepted_change(command, 0));
+    let Some((level, change)) = change else {
+        return;
+    };
+    let known = ctx.seen.memory.last_system_uuids.get(level);
+    let text = format!(
+        "the host need not be off any more, but {} reports system UUID {}, and reported {} before: the former machine \
+         may have been left off; correct the address, or switch that machine on; if the host's board was replaced, \
+         all is well",
+        level_name(level),
+        known.map_or("nothing", String::as_str),
+        change.former_uuid
+    );
+    step.add_event(
+        EventSeverity::Warning,
+        PowerReason::OtherMachineAnswers,
+        text,
+    );
+}

@@ -9,7 +9,7 @@ use super::context::PowerContext;
 use super::host::PendingCommand;
 use super::readings::{ReadPace, next_poll_at, next_read_at};
 use super::step::{NextCommand, PowerStep};
-use super::{PowerReason, node_liveness, power_off, retry};
+use super::{PowerReason, machine_change, node_liveness, power_off, retry};
 use crate::condition::ConditionStatus;
 use crate::decision::EventSeverity;
 use crate::name::NodeName;
@@ -146,6 +146,7 @@ fn wait_for_first_level(
 ) {
     let gave = power_off::level_name(command.level);
     if ctx.is_read_off_since(0, at) {
+        machine_change::warn_of_former_machine(ctx, step);
         step.add_event(
             EventSeverity::Normal,
             PowerReason::PoweringOn,

@@ -79,7 +79,7 @@ reasons! {
         SharedBMC(Alarm) = "correct the address of one of the hosts",
         /// The BMC of a senior host reports the same system UUID.
         SameSystemUUID(Alarm) = "correct the address, or the UUID",
-        /// Another machine answers at the BMC's address than before: nothing is sent to it.
+        /// Another machine answers at the BMC's address than before: no power-off is sent to it.
         OtherMachineAnswers(Alarm) = "correct the BMC's address",
         /// A level says off, but the BMC then says that the machine runs: a wrong outlet.
         LevelContradictedByBMC(Alarm) = "correct the outlet in spec.power.levels",

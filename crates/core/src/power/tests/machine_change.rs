@@ -88,3 +88,71 @@ fn the_machine_at_a_corrected_address_is_switched_off_and_proved() {
     world.until("proved", |world| proof(world).is_some());
     assert_eq!(proof(&world).unwrap().system_uuid(), Some(OTHER));
 }
+
+/// The warnings about the former machine so far.
+fn former_machine_warnings(world: &World) -> usize {
+    let text = format!("reports system UUID {OTHER}, and reported {ONE} before: the former");
+    let all = world.events.iter();
+    let warnings = all.filter(|(_, reason, said)| {
+        *reason == PowerReason::OtherMachineAnswers.as_str() && said.contains(&text)
+    });
+    warnings.count()
+}
+
+/// Nothing asks for off any more: the key goes, as if the reboot had taken place already.
+fn release(world: &mut World) {
+    let host = world.seen.host_mut();
+    host.status.last_powered_on = host.status.pending_reboot_since.take();
+    world.remove(KEY);
+}
+
+#[test]
+fn a_host_that_need_not_be_off_any_more_says_that_another_machine_was_switched_off() {
+    for other_is_on in [true, false] {
+        // Held off, with a proof of the former machine.
+        let mut world = World::new(&[(KEY, HARD)], true, true);
+        world.readings_have_uuid = true;
+        world.about.system_uuid = Some(ONE.into());
+        world.until_confirmed();
+        world.about.system_uuid = Some(OTHER.into());
+        world.until("it is read", |world| {
+            bmc_system_uuid(&world.seen) == Some(OTHER)
+        });
+        world.set_power(other_is_on);
+        release(&mut world);
+        world.until_on();
+        assert_eq!(former_machine_warnings(&world), 1, "{other_is_on}");
+
+        // The power-off is withdrawn before it was confirmed.
+        let mut world = answered_by_another_machine(true);
+        world.until("it is noticed", |world| {
+            world.said(PowerReason::OtherMachineAnswers)
+        });
+        assert_eq!(former_machine_warnings(&world), 0, "the key holds it");
+        world.set_power(other_is_on);
+        release(&mut world);
+        world.until_on();
+        assert_eq!(former_machine_warnings(&world), 1, "{other_is_on}");
+    }
+}
+
+#[test]
+fn another_machine_that_answers_once_an_outlet_gives_its_power_back_is_named() {
+    let mut world = World::new(&[], true, true);
+    world.add_level();
+    world.readings_have_uuid = true;
+    world.about.system_uuid = Some(ONE.into());
+    world.run(70);
+    world.annotate(KEY, HARD);
+    world.bmcs[0].default_takes = Takes::Fails(FaultClass::Unreachable);
+    world.bmcs[0].default_says = Says::Fails(FaultClass::Unreachable);
+    world.checks_are_good = false;
+    world.until_confirmed();
+    world.remove(KEY);
+    world.until("the outlet is on", |world| world.bmcs[1].gives);
+    assert_eq!(former_machine_warnings(&world), 0);
+    world.about.system_uuid = Some(OTHER.into());
+    world.bmcs[0] = Bmc::new(false);
+    world.until_on();
+    assert_eq!(former_machine_warnings(&world), 1);
+}
