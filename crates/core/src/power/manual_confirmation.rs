@@ -137,8 +137,18 @@ fn describe_contradiction(
         Some((level, asked))
     };
     let (level, asked) = (0..ctx.seen.host.levels.len()).find_map(life)?;
+    // It may be the right machine all the same, with a new board: its life counts.
+    let other_machine = if level == 0 && ctx.is_bmc_other_machine() {
+        format!(
+            " ({}: another machine answers at its address than before; correct the BMC's address first)",
+            PowerReason::OtherMachineAnswers
+        )
+    } else {
+        String::new()
+    };
     Some(format!(
-        "{} confirmed that the host is off, but {} reported at {} that it is not; the Node is not released",
+        "{} confirmed that the host is off, but {} reported at {} that it is not{other_machine}; the Node is not \
+         released",
         clip_text(&said.by, MAX_TEXT_CHARS),
         power_off::level_name(level),
         ctx.format_time_of(asked)

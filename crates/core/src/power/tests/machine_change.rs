@@ -2,6 +2,7 @@
 //! §4.1.
 
 use super::identity::*;
+use super::person::confirm;
 use super::world::*;
 use crate::power::*;
 
@@ -155,4 +156,33 @@ fn another_machine_that_answers_once_an_outlet_gives_its_power_back_is_named() {
     world.bmcs[0] = Bmc::new(false);
     world.until_on();
     assert_eq!(former_machine_warnings(&world), 1);
+}
+
+#[test]
+fn a_persons_word_that_another_machines_bmc_contradicts_says_to_correct_the_address_first() {
+    let mut world = answered_by_another_machine(true);
+    let refused = |world: &World| {
+        let contradicted = PowerReason::ConfirmationContradicted.as_str();
+        let mut all = world.events.iter().rev();
+        let last = all.find(|(_, reason, _)| *reason == contradicted);
+        last.map_or_else(String::new, |(_, _, text)| text.clone())
+    };
+    world.until("it is noticed", |world| {
+        world.said(PowerReason::OtherMachineAnswers)
+    });
+    confirm(&mut world);
+    world.run(60);
+    assert_eq!(proof(&world), None);
+    let text = refused(&world);
+    assert!(text.contains("OtherMachineAnswers"), "{text}");
+    assert!(text.contains("correct the BMC's address first"), "{text}");
+
+    // A machine that was always this host's only contradicts.
+    let mut world = World::new(&[(KEY, HARD)], true, true);
+    world.bmcs[0].default_takes = Takes::Ignores;
+    world.run(60);
+    confirm(&mut world);
+    world.run(60);
+    let text = refused(&world);
+    assert!(text.contains("that it is not; the Node"), "{text}");
 }

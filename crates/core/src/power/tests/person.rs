@@ -19,7 +19,7 @@ fn dead() -> World {
     world
 }
 
-fn confirm(world: &mut World) {
+pub(super) fn confirm(world: &mut World) {
     let at = world.now().wall;
     let word =
         OffConfirmation::for_host(&world.seen.host, "eve@example.org", at, "pulled the plug");
