@@ -134,7 +134,7 @@ async fn list_short_budgets(client: &Client, budgets: &[String]) -> Result<Vec<S
 
 async fn list_detached_volumes(client: &Client, node: &str) -> Result<Vec<String>, Error> {
     let attachments: Api<VolumeAttachment> = Api::all(client.clone());
-    let all = with_timeout(attachments.list(&ListParams::default())).await?;
+    let all = with_timeout(attachments.list_readable(&ListParams::default())).await?;
     let unattached = all.items.into_iter().filter(|attachment| {
         let attached = attachment
             .status
@@ -155,4 +155,33 @@ async fn list_detached_volumes(client: &Client, node: &str) -> Result<Vec<String
             format!("volume {volume} is not attached yet")
         })
         .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{Request, Response};
+    use kube::client::Body;
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_date_that_nobody_can_read_does_not_hide_the_attachments() {
+        let error = json!({ "time": "9999-12-31T23:59:59Z", "message": "no such disk" });
+        let attachment = json!({
+            "metadata": { "name": "a" },
+            "spec": { "attacher": "csi", "nodeName": "n1", "source": { "persistentVolumeName": "v1" } },
+            "status": { "attached": false, "attachError": error },
+        });
+        let list = json!({ "apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttachmentList",
+            "metadata": {}, "items": [attachment] });
+        let body = list.to_string();
+        let service = tower::service_fn(move |_: Request<Body>| {
+            let body = Body::from(body.clone().into_bytes());
+            async move { Response::builder().body(body) }
+        });
+        let client = Client::new(service, "default");
+        let shut = list_shut_gates(&client, "n1", &[ReturnGate::Volumes], &[]).await;
+        assert_eq!(shut.unwrap(), ["volume v1 is not attached yet"]);
+    }
 }

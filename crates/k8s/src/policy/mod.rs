@@ -14,6 +14,8 @@ mod drain_rules;
 mod fields;
 mod gates;
 mod labels;
+#[cfg(test)]
+mod list_tests;
 mod object;
 mod return_rules;
 mod rollout;
@@ -27,6 +29,7 @@ use kube::Client;
 use kube::api::{Api, ListParams};
 
 use crate::error::{ApiErrorKind, Error, with_timeout};
+use crate::readable_dates::ReadableApi as _;
 
 pub use convert::{convert_policy, convert_policy_object};
 pub(crate) use labels::selector_problem;
@@ -57,7 +60,8 @@ pub async fn list_policies(client: &Client) -> Result<ClusterPolicies, Error> {
 /// [`ApiErrorKind::NotFound`] if the kind is not installed, or any other failure.
 pub async fn list_policy_objects(client: &Client) -> Result<Vec<PolicyObject>, Error> {
     let all: Api<PolicyObject> = Api::all(client.clone());
-    Ok(with_timeout(all.list(&ListParams::default())).await?.items)
+    let list = with_timeout(all.list_readable(&ListParams::default())).await?;
+    Ok(list.items)
 }
 
 /// Sorted by name, so that the same objects give an equal value.
