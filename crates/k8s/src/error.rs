@@ -22,6 +22,10 @@ pub enum Error {
     /// The API server refused the request.
     #[error("the API server answered {} {}: {}", .0.code, .0.reason, .0.message)]
     Answer(Box<Status>),
+    /// The API server denied (403) a list beside a watch that it does not deny: it may have just
+    /// started. A retry may help.
+    #[error("the API server answered {} {} once: {}", .0.code, .0.reason, .0.message)]
+    UnconfirmedRefusal(Box<Status>),
     /// No answer arrived. A write may have been done.
     #[error("no answer from the API server")]
     NoAnswer(#[source] kube::Error),
@@ -65,9 +69,11 @@ impl Error {
     pub fn kind(&self) -> ApiErrorKind {
         match self {
             Error::Answer(status) => kind_of_status(status),
-            Error::NoAnswer(_) | Error::Timeout(_) | Error::Unreadable(_) | Error::NotSent(_) => {
-                ApiErrorKind::Transient
-            }
+            Error::UnconfirmedRefusal(_)
+            | Error::NoAnswer(_)
+            | Error::Timeout(_)
+            | Error::Unreadable(_)
+            | Error::NotSent(_) => ApiErrorKind::Transient,
         }
     }
 
@@ -88,9 +94,11 @@ impl Error {
         let says = format!(" cannot {verb} resource ");
         match self {
             Error::Answer(status) => status.code == 403 && status.message.contains(&says),
-            Error::NoAnswer(_) | Error::Timeout(_) | Error::Unreadable(_) | Error::NotSent(_) => {
-                false
-            }
+            Error::UnconfirmedRefusal(_)
+            | Error::NoAnswer(_)
+            | Error::Timeout(_)
+            | Error::Unreadable(_)
+            | Error::NotSent(_) => false,
         }
     }
 
@@ -101,9 +109,11 @@ impl Error {
             Error::Answer(status) => {
                 status.code == 403 && status.message.contains("exceeded quota: ")
             }
-            Error::NoAnswer(_) | Error::Timeout(_) | Error::Unreadable(_) | Error::NotSent(_) => {
-                false
-            }
+            Error::UnconfirmedRefusal(_)
+            | Error::NoAnswer(_)
+            | Error::Timeout(_)
+            | Error::Unreadable(_)
+            | Error::NotSent(_) => false,
         }
     }
 

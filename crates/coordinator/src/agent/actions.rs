@@ -273,7 +273,8 @@ impl CoordinatorAgent {
         if !ruling.is_some_and(|policy| policy.rollout.may_halt()) {
             return ActionOutcome::Changed;
         }
-        match dogwatch_k8s::policy::list_policies(&self.client).await {
+        let policies = &self.observer_context.policies;
+        match policies.list_policies(&self.client).await {
             Ok(policies) => self.observe_fact(ObservedFact::Policies(policies)),
             Err(error) => self.handle_api_error("read the RebootPolicies", &error),
         }

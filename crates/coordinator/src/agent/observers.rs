@@ -13,7 +13,7 @@ use dogwatch_core::reboot::{
 };
 use dogwatch_core::selector::LabelSelector;
 use dogwatch_k8s::lock::{GroupSlots, LockClient};
-use dogwatch_k8s::{Error, drain, node, policy};
+use dogwatch_k8s::{Error, drain, node};
 use dogwatch_prometheus::GateChecker;
 use dogwatch_runtime::jitter;
 use futures::StreamExt as _;
@@ -272,7 +272,7 @@ async fn observe_group_size(eyes: ObserverContext, group: GroupName) {
     for reads in 0.. {
         let (size, sent) = eyes
             .read_with_retry("counting the group", || async {
-                let policies = policy::list_policies(&eyes.client).await?;
+                let policies = eyes.policies.list_policies(&eyes.client).await?;
                 eyes.locks.read_group_size(&group, &policies).await
             })
             .await;
@@ -287,7 +287,7 @@ async fn observe_budget_count(eyes: ObserverContext, lease: ObservedLease) {
     let group = reboot::group_of_lease(&lease.name).unwrap_or_else(GroupName::default_group);
     // Policies are read too, so that membership and maximum are as fresh as the count.
     let read = || async {
-        let policies = policy::list_policies(&eyes.client).await?;
+        let policies = eyes.policies.list_policies(&eyes.client).await?;
         let reads = eyes
             .locks
             .read_budget_inputs(&lease, &group, &policies)

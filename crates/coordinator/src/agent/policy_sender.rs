@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dogwatch_core::policy::ClusterPolicies;
 use dogwatch_core::reboot::ObservedBudgetCount;
-use dogwatch_k8s::policy::PolicyWatchView;
+use dogwatch_k8s::policy::{PolicyWatchView, list_policies_beside_watch};
+use dogwatch_k8s::{Client, Error};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::facts::ObservedFact;
@@ -17,16 +18,23 @@ use super::facts::ObservedFact;
 #[derive(Clone)]
 pub(super) struct PolicySender {
     facts: UnboundedSender<ObservedFact>,
-    /// How many changes the watch has shown. It is locked while facts are sent, so that no change
-    /// comes in between.
-    changes: Arc<Mutex<u64>>,
+    /// It is locked while facts are sent, so that no change comes in between.
+    watched: Arc<Mutex<WatchedPolicies>>,
+}
+
+#[derive(Default)]
+struct WatchedPolicies {
+    /// How many changes the watch has shown.
+    changes: u64,
+    /// Whether it shows that the policies may not be read.
+    is_refused: bool,
 }
 
 impl PolicySender {
     pub(super) fn new(facts: UnboundedSender<ObservedFact>) -> Self {
         Self {
             facts,
-            changes: Arc::default(),
+            watched: Arc::default(),
         }
     }
 
@@ -39,27 +47,41 @@ impl PolicySender {
             seen.error,
         ));
         if is_current {
-            let mut changes = self.lock_changes();
-            *changes += 1;
+            let mut watched = self.lock_watched();
+            watched.changes += 1;
+            watched.is_refused = matches!(seen.policies, ClusterPolicies::Unreadable { .. });
             self.send_fact(ObservedFact::Policies(seen.policies));
         }
     }
 
     /// How many changes the watch has shown so far.
     pub(super) fn count_changes(&self) -> u64 {
-        *self.lock_changes()
+        self.lock_watched().changes
+    }
+
+    /// Reads the policies. A refusal is a failed read, unless the watch is refused too.
+    pub(super) async fn list_policies(&self, client: &Client) -> Result<ClusterPolicies, Error> {
+        list_policies_beside_watch(client, || self.is_watch_refused()).await
+    }
+
+    /// Whether the watch shows that the policies may not be read.
+    fn is_watch_refused(&self) -> bool {
+        self.lock_watched().is_refused
     }
 
     /// Sends a count, and before it the policies by which it was made. `false`: nothing was sent,
-    /// because the watch has shown more than `changes` since the policies were read.
+    /// because the watch has shown more than `changes` since the policies were read, or because the
+    /// policies could not be read and the watch reads them. The agent would believe a single refusal
+    /// for as long as nobody changes a policy.
     pub(super) fn send_counted(
         &self,
         changes: u64,
         policies: ClusterPolicies,
         count: ObservedBudgetCount,
     ) -> bool {
-        let shown = self.lock_changes();
-        if *shown != changes {
+        let watched = self.lock_watched();
+        let is_refused = matches!(policies, ClusterPolicies::Unreadable { .. });
+        if watched.changes != changes || is_refused && !watched.is_refused {
             return false;
         }
         self.send_fact(ObservedFact::Policies(policies));
@@ -67,8 +89,8 @@ impl PolicySender {
         true
     }
 
-    fn lock_changes(&self) -> MutexGuard<'_, u64> {
-        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_watched(&self) -> MutexGuard<'_, WatchedPolicies> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn send_fact(&self, fact: ObservedFact) {
@@ -144,6 +166,26 @@ mod tests {
         let changes = sender.count_changes();
         assert!(sender.send_counted(changes, policies(true), count()));
         assert_eq!(received(&mut incoming), (vec![policies(true)], 1));
+    }
+
+    #[test]
+    fn a_count_that_was_refused_the_policies_is_sent_only_if_the_watch_is_refused_too() {
+        let (facts, mut incoming) = unbounded_channel();
+        let sender = PolicySender::new(facts);
+        let refused = || ClusterPolicies::Unreadable {
+            why: "forbidden".into(),
+        };
+        sender.send_watched(watched(false, None));
+        assert!(!sender.is_watch_refused());
+        assert!(!sender.send_counted(sender.count_changes(), refused(), count()));
+        assert_eq!(received(&mut incoming), (vec![policies(false)], 0));
+        sender.send_watched(PolicyWatchView {
+            policies: refused(),
+            error: None,
+        });
+        assert!(sender.is_watch_refused());
+        assert!(sender.send_counted(sender.count_changes(), refused(), count()));
+        assert_eq!(received(&mut incoming), (vec![refused(), refused()], 1));
     }
 
     #[test]

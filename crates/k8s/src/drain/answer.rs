@@ -19,7 +19,8 @@ pub(super) fn parse_eviction_answer(pod: &str, answer: Result<(), Error>) -> Evi
         Ok(()) => EvictionAnswer::Accepted,
         Err(Error::Answer(status)) => answer_of_status(pod, &status),
         Err(
-            error @ (Error::NoAnswer(_)
+            error @ (Error::UnconfirmedRefusal(_)
+            | Error::NoAnswer(_)
             | Error::Timeout(_)
             | Error::Unreadable(_)
             | Error::NotSent(_)),

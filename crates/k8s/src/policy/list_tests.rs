@@ -26,3 +26,18 @@ async fn a_date_that_nobody_can_read_in_one_policy_does_not_hide_the_policies() 
     let names = policies.known_policies().iter().map(|it| it.name.as_str());
     assert_eq!(names.collect::<Vec<_>>(), ["workers"]);
 }
+
+#[tokio::test]
+async fn a_refusal_that_the_watch_does_not_show_is_a_failure_like_another() {
+    let status = json!({ "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 403,
+        "reason": "Forbidden", "message": "the authorizer is not ready yet" });
+    let client = answering_client(403, &status);
+    let error = list_policies_beside_watch(&client, || false).await;
+    let error = error.unwrap_err();
+    assert_eq!(error.kind(), ApiErrorKind::Transient, "{error}");
+    let policies = list_policies_beside_watch(&client, || true).await.unwrap();
+    assert!(
+        matches!(policies, ClusterPolicies::Unreadable { .. }),
+        "{policies:?}"
+    );
+}

@@ -45,10 +45,26 @@ pub use watch::{
 /// When the request fails. No error if the kind is not installed (no policies) or may not be read
 /// ([`ClusterPolicies::Unreadable`]).
 pub async fn list_policies(client: &Client) -> Result<ClusterPolicies, Error> {
+    list_policies_beside_watch(client, || true).await
+}
+
+/// All policies of the cluster, for a caller that watches them as well and keeps what it reads.
+///
+/// # Errors
+/// As [`list_policies`]; and [`Error::UnconfirmedRefusal`] if the policies may not be read, unless the
+/// watch shows that too. An API server that has just started denies what it allows a moment later, so
+/// the watch believes only a second refusal.
+pub async fn list_policies_beside_watch(
+    client: &Client,
+    is_watch_refused: impl FnOnce() -> bool,
+) -> Result<ClusterPolicies, Error> {
     match list_policy_objects(client).await {
         Ok(objects) => Ok(ClusterPolicies::Known(convert_policies(objects.iter()))),
         Err(error) if error.kind() == ApiErrorKind::NotFound => {
             Ok(ClusterPolicies::Known(Vec::new()))
+        }
+        Err(Error::Answer(status)) if status.code == 403 && !is_watch_refused() => {
+            Err(Error::UnconfirmedRefusal(status))
         }
         Err(error) => unreadable_policies(&error).ok_or(error),
     }

@@ -121,7 +121,7 @@ impl PendingLockRequest {
     /// The number of slots in the target's group.
     pub(super) async fn count_slots(&mut self, target: &LockTarget) -> Result<u32, Error> {
         if target.max.needs_group_size() {
-            let policies = self.shared.policies.borrow().clone();
+            let policies = self.shared.policies.current_policies();
             self.group_size = self
                 .shared
                 .lock_client()

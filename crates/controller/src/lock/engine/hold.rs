@@ -423,8 +423,11 @@ impl PendingLockRequest {
 
     /// Publishes the policies to all requests here, so that none decides on older ones.
     async fn read_fresh_policies(&self) -> Result<ClusterPolicies, Error> {
-        let policies = policy::list_policies(&self.shared.setup.client).await?;
-        self.shared.update_policies(policies.clone());
+        let shared = &self.shared;
+        let is_watch_refused = || shared.policies.is_watch_refused();
+        let policies =
+            policy::list_policies_beside_watch(&shared.setup.client, is_watch_refused).await?;
+        shared.policies.publish_listed(policies.clone());
         Ok(policies)
     }
 

@@ -192,7 +192,7 @@ async fn list_next_waiters(
     record: Option<&LockRecord>,
     group: &GroupName,
 ) -> Vec<HolderId> {
-    let policies = shared.policies.borrow().clone();
+    let policies = shared.policies.current_policies();
     let process = &shared.setup.process;
     let elsewhere = shared
         .lock_client()

@@ -12,7 +12,6 @@ use dogwatch_core::lock::api_lock::{
     WaitingHost, is_run_answered, process_of_request, request_run_id,
 };
 use dogwatch_core::name::{GroupName, RunId};
-use dogwatch_core::policy::ClusterPolicies;
 use dogwatch_k8s::lock::{LockClient, PresenceLease};
 use dogwatch_runtime::jitter::{fraction_of_bits, seed_of};
 use dogwatch_runtime::mutex::lock_ignoring_poison;
@@ -20,6 +19,7 @@ use tokio::sync::{Notify, watch};
 
 use super::LockEngineSetup;
 use super::queue::GroupQueue;
+use super::shared_policies::SharedPolicies;
 
 pub(super) const LOCK_RETRY_PAUSES: BackoffRange =
     BackoffRange::new(Duration::from_millis(200), Duration::from_secs(10));
@@ -32,7 +32,7 @@ pub(super) struct LockState {
     pub(super) waiters_changed: Notify,
     /// The holders that this replica's Lease names, or named until a moment ago.
     pub(super) advertised: Mutex<BTreeSet<HolderId>>,
-    pub(super) policies: watch::Sender<ClusterPolicies>,
+    pub(super) policies: SharedPolicies,
     /// Why each request waits, by its number; shown to people.
     pub(super) reasons: Mutex<BTreeMap<u64, WaitingHost>>,
     pub(super) queues: Mutex<BTreeMap<GroupName, Arc<GroupQueue>>>,
@@ -57,7 +57,7 @@ impl LockState {
             present: watch::Sender::new(false),
             waiters_changed: Notify::new(),
             advertised: Mutex::default(),
-            policies: watch::Sender::new(ClusterPolicies::NotYetRead),
+            policies: SharedPolicies::new(),
             reasons: Mutex::default(),
             queues: Mutex::default(),
             stop: watch::Sender::new(false),
@@ -131,14 +131,6 @@ impl LockState {
         {
             self.waiters_changed.notify_one();
         }
-    }
-
-    pub(super) fn update_policies(&self, now: ClusterPolicies) {
-        self.policies.send_if_modified(|policies| {
-            let changed = *policies != now;
-            *policies = now;
-            changed
-        });
     }
 
     pub(super) async fn wait_for_stop(&self) {

@@ -22,6 +22,7 @@ mod lock_state;
 mod presence;
 mod queue;
 mod request;
+mod shared_policies;
 mod target;
 mod unlock;
 

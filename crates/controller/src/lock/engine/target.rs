@@ -294,7 +294,7 @@ pub(super) fn spawn_policy_watch(shared: &Arc<LockState>) {
             let Some(shared) = Weak::upgrade(&engine) else {
                 return;
             };
-            shared.update_policies(seen.policies);
+            shared.policies.publish_watched(seen.policies);
         }
     });
 }
