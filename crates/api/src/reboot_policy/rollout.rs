@@ -172,6 +172,10 @@ pub struct FailedRolloutNode {
     pub boot_id: String,
     /// How it failed, in one word.
     pub reason: String,
+    /// Whether it counts in failures, and did not fail before this rollout or its resumption. Absent if
+    /// an older version of Dogwatch wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted: Option<bool>,
 }
 
 /// Why nothing begins any more.

@@ -174,6 +174,7 @@ fn rollout_state() -> PolicyRolloutState {
             uid: "u3".into(),
             boot_id: "b3".into(),
             reason: "RebootFailed".into(),
+            counted: Some(true),
         }],
         halted: Some(RolloutHalt {
             since: at,

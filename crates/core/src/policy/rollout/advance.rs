@@ -78,11 +78,16 @@ pub fn is_urgent_change(
     before: Option<&PolicyRolloutState>,
     after: Option<&PolicyRolloutState>,
 ) -> bool {
-    let essence = |state: &PolicyRolloutState| PolicyRolloutState {
-        under_way: Vec::new(),
-        quiet_since: None,
-        successes: 0,
-        ..state.clone()
+    let essence = |state: &PolicyRolloutState| {
+        let mut state = PolicyRolloutState {
+            under_way: Vec::new(),
+            quiet_since: None,
+            successes: 0,
+            ..state.clone()
+        };
+        // A CRD of an older version drops this field: the write must keep its pause.
+        state.failed.iter_mut().for_each(|it| it.counted = None);
+        state
     };
     before.map(essence) != after.map(essence)
 }
@@ -104,11 +109,11 @@ fn begin_rollout(
     if let Some(before) = before {
         state.halted.clone_from(&before.halted);
         state.failed.clone_from(&before.failed);
-        state.failures = if before.halted.is_some() {
-            before.failures
+        if before.halted.is_some() {
+            state.failures = before.failures;
         } else {
-            0
-        };
+            failures::forget_counted_failures(&mut state);
+        }
     }
     failures::remember_standing_failures(&mut state, nodes);
     state
@@ -141,10 +146,11 @@ fn begin_anew_when_quiet(
     // A clock that was set back must not make the rest longer.
     let since = state.quiet_since.take().filter(|_| is_quiet);
     let since = since.map_or(now, |since| since.min(now));
-    let fresh = PolicyRolloutState {
+    let mut fresh = PolicyRolloutState {
         failed: state.failed.clone(),
         ..shape.first_state()
     };
+    failures::forget_counted_failures(&mut fresh);
     if !is_quiet || state == fresh {
         return state;
     }

@@ -2,8 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::node_facts;
-use super::{CanaryNode, PolicyRolloutState, RolloutPhase, RolloutShape};
+use super::{CanaryNode, PolicyRolloutState, RolloutPhase, RolloutShape, failures, node_facts};
 use crate::policy::Policy;
 use crate::reboot::{LastReboot, ObservedNode};
 
@@ -127,7 +126,7 @@ fn release_stuck_canaries(state: &mut PolicyRolloutState, nodes: &[&ObservedNode
     let is_stuck = |node: &ObservedNode| {
         let is_dead = node_facts::not_ready_since(node)
             .is_some_and(|since| now.duration_since(since) >= READY_WAIT_TIME);
-        let counts_here = state.failures > 0 && has_failed(node);
+        let counts_here = failures::is_failure_counted(state, node);
         let cannot_begin = is_dead || has_failed(node) && is_backing_off(node);
         node_facts::is_waiting(node) && cannot_begin && !counts_here
     };

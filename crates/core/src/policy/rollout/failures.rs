@@ -16,7 +16,7 @@ const MAX_NAMED_FAILURES: usize = 5;
 pub(super) fn remember_standing_failures(state: &mut PolicyRolloutState, nodes: &[&ObservedNode]) {
     for (node, failure) in standing_failures(nodes) {
         if !is_known(state, node, &failure) && !remembers_no_more(state) {
-            state.failed.push(failed_node(node, &failure));
+            state.failed.push(failed_node(node, &failure, false));
         }
     }
 }
@@ -25,12 +25,15 @@ pub(super) fn remember_standing_failures(state: &mut PolicyRolloutState, nodes: 
 /// successes.
 pub(super) fn count_failures(state: &mut PolicyRolloutState, nodes: &[&ObservedNode]) {
     state.failed.retain(|failed| is_still_open(failed, nodes));
+    if state.failures == 0 {
+        forget_counted_failures(state);
+    }
     for (node, failure) in standing_failures(nodes) {
         // What cannot be remembered is not counted, or it would be counted again and again.
         if is_known(state, node, &failure) || remembers_no_more(state) {
             continue;
         }
-        state.failed.push(failed_node(node, &failure));
+        state.failed.push(failed_node(node, &failure, true));
         state.failures = state.failures.saturating_add(1);
         state.successes = 0;
         state.under_way.retain(|tracked| tracked.uid != node.uid);
@@ -76,9 +79,29 @@ pub(super) fn end_resumed_halt(state: &mut PolicyRolloutState, resumed: Option<T
     let named = |halt: &RolloutHalt| Some(halt.since) == resumed;
     if state.halted.as_ref().is_some_and(named) {
         state.halted = None;
-        state.failures = 0;
+        forget_counted_failures(state);
         state.successes = 0;
     }
+}
+
+/// Counts none of the failures that stand: they are known, and older than what follows.
+pub(super) fn forget_counted_failures(state: &mut PolicyRolloutState) {
+    state.failures = 0;
+    for failed in &mut state.failed {
+        failed.counted = Some(false);
+    }
+}
+
+/// Whether this rollout counts the failure that the node's reboot has had. An older version counted
+/// without a note of the node: then any count may be of this one, and a canary that failed here must
+/// keep its name. That ends with the rollout, in which such a note may be missing.
+pub(super) fn is_failure_counted(state: &PolicyRolloutState, node: &ObservedNode) -> bool {
+    node_facts::find_failure(node).is_some_and(|failure| {
+        let mut known = state.failed.iter();
+        known.any(|known| {
+            is_same_failure(known, node, &failure) && known.counted.unwrap_or(state.failures > 0)
+        })
+    })
 }
 
 fn standing_failures<'a>(
@@ -94,10 +117,16 @@ fn is_known(
     node: &ObservedNode,
     failure: &StandingFailure<'_>,
 ) -> bool {
-    state
-        .failed
-        .iter()
-        .any(|known| known.uid == node.uid && known.boot_id == failure.boot_id.as_str())
+    let mut known = state.failed.iter();
+    known.any(|known| is_same_failure(known, node, failure))
+}
+
+fn is_same_failure(
+    known: &FailedRolloutNode,
+    node: &ObservedNode,
+    failure: &StandingFailure<'_>,
+) -> bool {
+    known.uid == node.uid && known.boot_id == failure.boot_id.as_str()
 }
 
 /// Whether the reboot that failed is still on the Node: it may show its failure again.
@@ -109,11 +138,16 @@ fn is_still_open(failed: &FailedRolloutNode, nodes: &[&ObservedNode]) -> bool {
     node_facts::reboot_record(node).is_some_and(|record| record.boot_id.as_str() == failed.boot_id)
 }
 
-fn failed_node(node: &ObservedNode, failure: &StandingFailure<'_>) -> FailedRolloutNode {
+fn failed_node(
+    node: &ObservedNode,
+    failure: &StandingFailure<'_>,
+    counted: bool,
+) -> FailedRolloutNode {
     FailedRolloutNode {
         node: node.name.to_string(),
         uid: node.uid.clone(),
         boot_id: failure.boot_id.to_string(),
         reason: failure.reason.clone(),
+        counted: Some(counted),
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::kit::{RolloutWorld, SOAK, build_shape};
 use super::steps::canary_names;
-use crate::policy::rollout::RolloutPhase;
+use crate::policy::rollout::{RolloutPhase, is_urgent_change};
 use crate::reboot::{RebootPhase, RebootReason};
 
 /// n1 was the canary, and the ramp has begun.
@@ -207,4 +207,92 @@ fn a_dead_canary_keeps_its_name_while_nobody_else_can_begin() {
     world.pass_time(Duration::from_mins(10));
     world.write_state();
     assert_eq!(canary_names(&world), ["n1"]);
+}
+
+/// n2 failed in the rollout before, n1 in this one. Both are canaries; n1 is back, and n5 waits.
+fn world_with_a_failure_of_each_rollout() -> RolloutWorld {
+    let mut world = RolloutWorld::new(build_shape(2, &[1], None), 5);
+    world.reboot_node(3);
+    world.reboot_node(4);
+    world.pass_time(SOAK);
+    world.write_state();
+    world.want_reboot(2);
+    world.back_off(2);
+    world.write_state();
+    world.pass_time(Duration::from_hours(1));
+    world.write_state();
+    assert_eq!(world.written_state().phase, RolloutPhase::Canary);
+    world.end_back_off(2);
+    world.want_reboot(1);
+    world.write_state();
+    assert_eq!(canary_names(&world), ["n1", "n2"]);
+    world.back_off(1);
+    world.write_state();
+    assert_eq!(world.written_state().failures, 1);
+    world.end_back_off(1);
+    world.set_phase(1, RebootPhase::Draining);
+    world.come_back(1);
+    world.write_state();
+    world.want_reboot(5);
+    world
+}
+
+#[test]
+fn a_failure_of_one_canary_keeps_no_other_that_failed_before_in_its_place() {
+    let mut world = world_with_a_failure_of_each_rollout();
+    world.back_off(2);
+    world.write_state();
+    world.write_state();
+    assert_eq!(canary_names(&world), ["n1", "n5"]);
+
+    let mut world = world_with_a_failure_of_each_rollout();
+    world.set_ready(2, false);
+    world.pass_time(Duration::from_mins(5));
+    world.write_state();
+    world.write_state();
+    assert_eq!(canary_names(&world), ["n1", "n5"]);
+}
+
+#[test]
+fn a_count_of_an_older_version_may_be_of_any_canary_that_failed() {
+    let mut world = RolloutWorld::new(build_shape(1, &[1], None), 3);
+    world.want_reboot(1);
+    world.want_reboot(2);
+    world.write_state();
+    world.back_off(1);
+    world.write_state();
+    let forget_notes = |world: &mut RolloutWorld| {
+        let state = world.policy.rollout.state.as_mut().unwrap();
+        state.failed.iter_mut().for_each(|it| it.counted = None);
+    };
+    forget_notes(&mut world);
+    world.write_state();
+    assert_eq!(canary_names(&world), ["n1"]);
+
+    let mut world = world_after_a_failure(3);
+    forget_notes(&mut world);
+    let (before, after) = (world.written_state(), world.next_advance().state);
+    assert_ne!(Some(before), after.as_ref());
+    assert!(!is_urgent_change(Some(before), after.as_ref()));
+    world.end_back_off(2);
+    world.write_state();
+    world.want_reboot(3);
+    world.back_off(2);
+    world.write_state();
+    world.write_state();
+    assert_eq!(canary_names(&world), ["n3"], "nothing counts here");
+}
+
+#[test]
+fn a_resumption_counts_no_failure_from_before() {
+    let mut world = RolloutWorld::new(build_shape(1, &[1], Some(1)), 2);
+    world.want_reboot(1);
+    world.write_state();
+    world.back_off(1);
+    world.write_state();
+    assert_eq!(world.written_state().failed[0].counted, Some(true));
+    world.resume_policy();
+    world.write_state();
+    assert_eq!(world.written_state().failures, 0);
+    assert_eq!(world.written_state().failed[0].counted, Some(false));
 }
