@@ -24,9 +24,13 @@ pub struct RebootScheduleStatus {
     /// The metadata.generation that the condition describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// When the spec of that generation was written. A recurrence has no occurrence before this time.
+    /// When the spec of specSinceGeneration was written. A recurrence has no occurrence before this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spec_since: Option<Timestamp>,
+    /// The metadata.generation that specSince belongs to. A controller of an older version updates
+    /// observedGeneration alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spec_since_generation: Option<i64>,
     /// The newest write in metadata.managedFields that specSince accounts for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spec_write_seen: Option<Timestamp>,

@@ -47,6 +47,7 @@ fn status() -> RebootScheduleStatus {
     RebootScheduleStatus {
         observed_generation: Some(1),
         spec_since: Some(at),
+        spec_since_generation: Some(1),
         spec_write_seen: Some(at),
         next_occurrence: Some(at),
         last_occurrence: Some(at),

@@ -100,8 +100,10 @@ impl HostRebootMode {
 pub struct ScheduleStatus {
     /// The generation that this status describes.
     pub observed_generation: Option<i64>,
-    /// When the spec of that generation was written. A recurrence has no occurrence before this time.
+    /// When the spec of `spec_since_generation` was written. A recurrence has no occurrence before this
+    /// time.
     pub spec_since: Option<Timestamp>,
+    pub spec_since_generation: Option<i64>,
     /// The newest write in `metadata.managedFields` that `spec_since` accounts for.
     pub spec_write_seen: Option<Timestamp>,
     pub next: Option<Timestamp>,

@@ -16,9 +16,10 @@ use crate::condition;
 use crate::json_field::null_absent_fields;
 
 /// Fields that an empty status omits; a merge patch has to remove them.
-const OPTIONAL_FIELDS: [&str; 8] = [
+const OPTIONAL_FIELDS: [&str; 9] = [
     "observedGeneration",
     "specSince",
+    "specSinceGeneration",
     "specWriteSeen",
     "nextOccurrence",
     "lastOccurrence",
@@ -33,6 +34,7 @@ pub(super) fn parse_status(value: &Value) -> ScheduleStatus {
     ScheduleStatus {
         observed_generation: status.observed_generation,
         spec_since: status.spec_since,
+        spec_since_generation: status.spec_since_generation,
         spec_write_seen: status.spec_write_seen,
         next: status.next_occurrence,
         last: status.last_occurrence,
@@ -113,6 +115,7 @@ pub(super) fn status_patch(
     let wanted = RebootScheduleStatus {
         observed_generation: status.observed_generation,
         spec_since: status.spec_since,
+        spec_since_generation: status.spec_since_generation,
         spec_write_seen: status.spec_write_seen,
         next_occurrence: status.next,
         last_occurrence: status.last,

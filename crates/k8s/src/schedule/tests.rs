@@ -118,6 +118,7 @@ fn a_status_reads_back_as_it_was_decided_and_what_is_empty_is_taken_away() {
     let status = ScheduleStatus {
         observed_generation: Some(3),
         spec_since: Some(at),
+        spec_since_generation: Some(3),
         spec_write_seen: Some(at),
         next: Some(at),
         last: Some(at),

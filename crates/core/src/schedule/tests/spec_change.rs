@@ -109,3 +109,26 @@ fn a_change_while_the_clock_was_years_ahead_stops_nothing_afterwards() {
     let (seen, _) = seen.settled(now(THREE));
     assert_eq!(seen.schedule.status.current.unwrap().at, at(THREE));
 }
+
+#[test]
+fn a_controller_of_an_older_version_that_led_meanwhile_makes_no_time_of_before_it_come() {
+    // The second time is that of the suspension: the field was removed.
+    for shown in ["2026-03-02T03:15:00Z", TWO] {
+        let mut seen = daily_of_long_ago("2026-03-02T01:00:00Z");
+        suspend(&mut seen, true, TWO);
+        suspend(&mut seen, false, shown);
+        // It has seen both changes, and knows nothing of the time.
+        seen.schedule.status.observed_generation = seen.schedule.generation;
+        assert_nothing_came(&seen.settled(now(HALF_PAST_THREE)).0);
+    }
+}
+
+#[test]
+fn a_time_whose_generation_is_unknown_is_of_the_observed_one() {
+    let mut seen = daily_of_long_ago("2026-03-02T01:00:00Z");
+    seen.schedule.status.spec_since_generation = None;
+    let (issuing, _) = seen.settled(now(HALF_PAST_THREE));
+    let status = issuing.schedule.status;
+    assert_eq!(status.current.unwrap().at, at(THREE));
+    assert_eq!(status.spec_since_generation, issuing.schedule.generation);
+}
