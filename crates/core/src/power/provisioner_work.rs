@@ -55,7 +55,8 @@ pub(super) fn is_state_newer(host: &HostSnapshot) -> bool {
 
 /// Withdraws a superseded command together with the record of the new state: afterwards the next
 /// leader could not know that the command is older. Until the BMC can run it no more, neither is
-/// written. A forced annotation replaces the command itself.
+/// written. A forced annotation replaces the command itself. A reboot that was pending is withdrawn
+/// with it: it would switch off what the provisioner installs.
 pub(super) fn withdraw_superseded(ctx: &PowerContext<'_>, step: &mut PowerStep) {
     let is_forced = ctx.obeyed_annotations().next().is_some();
     let superseded = ctx
@@ -75,6 +76,7 @@ pub(super) fn withdraw_superseded(ctx: &PowerContext<'_>, step: &mut PowerStep) 
     power.command = None;
     power.off_confirmed_at = None;
     power.confirmed_for.clear();
+    step.status.pending_reboot_since = None;
     step.record_done(ctx, command, PowerReason::Withdrawn);
     let text = format!(
         "metal3 has managed the host since {}: what follows it is left to its provisioner",

@@ -171,6 +171,34 @@ fn an_off_from_before_metal3_managed_the_host_is_not_ended_where_it_works() {
 }
 
 #[test]
+fn a_reboot_that_was_pending_does_not_come_after_the_provisioners_work() {
+    for crashes in [false, true] {
+        let mut world = World::new(&[(KEY, HARD)], true, true);
+        world.until_confirmed();
+        world.seen.owner = HostOwner::Metal3 {
+            leader: "bmo-1".into(),
+        };
+        world.remove(KEY);
+        world.seen.host_mut().status.provisioning = Some("deprovisioning".into());
+        world.version += 1;
+        world.run(60);
+        if crashes {
+            world.crash(0);
+        }
+        world.seen.owner = HostOwner::Ours;
+        world.is_poked = true;
+        world.run(600);
+        world.set_power(true);
+        world.run(600);
+        world.seen.host_mut().status.provisioning = Some("provisioned".into());
+        world.version += 1;
+        world.run(600);
+        assert_eq!(world.kinds(), [PowerCommand::Off], "{crashes}");
+        assert_eq!(world.because(), PowerReason::AsWanted);
+    }
+}
+
+#[test]
 fn a_power_on_that_may_still_run_is_not_forgotten_when_metal3_has_managed_the_host() {
     let mut world = World::new(&[], true, false);
     let (after, runs) = (10_000, Some(25_000));
