@@ -109,9 +109,8 @@ fn begin_rollout(
     if let Some(before) = before {
         state.halted.clone_from(&before.halted);
         state.failed.clone_from(&before.failed);
-        if before.halted.is_some() {
-            state.failures = before.failures;
-        } else {
+        state.failures = before.failures;
+        if before.halted.is_none() {
             failures::forget_counted_failures(&mut state);
         }
     }
@@ -148,6 +147,7 @@ fn begin_anew_when_quiet(
     let since = since.map_or(now, |since| since.min(now));
     let mut fresh = PolicyRolloutState {
         failed: state.failed.clone(),
+        failures: state.failures,
         ..shape.first_state()
     };
     failures::forget_counted_failures(&mut fresh);

@@ -25,13 +25,13 @@ pub(super) fn remember_standing_failures(state: &mut PolicyRolloutState, nodes: 
 /// successes.
 pub(super) fn count_failures(state: &mut PolicyRolloutState, nodes: &[&ObservedNode]) {
     state.failed.retain(|failed| is_still_open(failed, nodes));
-    if state.failures == 0 {
-        forget_counted_failures(state);
-    }
     for (node, failure) in standing_failures(nodes) {
         // What cannot be remembered is not counted, or it would be counted again and again.
         if is_known(state, node, &failure) || remembers_no_more(state) {
             continue;
+        }
+        if state.failures == 0 {
+            note_uncounted_failures(state);
         }
         state.failed.push(failed_node(node, &failure, true));
         state.failures = state.failures.saturating_add(1);
@@ -86,7 +86,16 @@ pub(super) fn end_resumed_halt(state: &mut PolicyRolloutState, resumed: Option<T
 
 /// Counts none of the failures that stand: they are known, and older than what follows.
 pub(super) fn forget_counted_failures(state: &mut PolicyRolloutState) {
+    if state.failures > 0 {
+        note_uncounted_failures(state);
+    }
     state.failures = 0;
+}
+
+/// Notes of each failure that stands that it is not counted. It is called only where `failures` changes:
+/// a definition of an older version drops the note, and the status must not be written for it again
+/// and again.
+fn note_uncounted_failures(state: &mut PolicyRolloutState) {
     for failed in &mut state.failed {
         failed.counted = Some(false);
     }
