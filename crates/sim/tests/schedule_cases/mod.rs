@@ -246,6 +246,16 @@ pub async fn what_was_missed_is_said_and_reboots_nobody(world: &World) {
     let alarm =
         format!("dogwatch_schedule_last_occurrence_issued{{namespace=\"{home}\",name=\"late\"}} 0");
     assert!(page.contains(&alarm), "{page}");
+    // The next leader says it again, unless it was said: it looks whose the Event of that name is.
+    world.take_event_names(home, "late").await;
+    drop(leader);
+    let _next = world.leader();
+    let again = [warning[0].clone(), warning[0].clone()];
+    world
+        .until("it is said beside somebody else's Event", || async {
+            world.said(home, "late").await == again
+        })
+        .await;
 }
 
 pub async fn two_schedules_of_one_moment_ask_a_common_node_once(world: &World) {

@@ -12,7 +12,7 @@ use dogwatch_runtime::clock::ProcessClock;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Event, Node};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{DeleteParams, DynamicObject, ListParams, PostParams};
+use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
 
@@ -269,6 +269,20 @@ impl World {
             )
         })
         .collect()
+    }
+
+    /// Somebody else puts an Event of their own in the place of each one about a schedule.
+    pub async fn take_event_names(&self, namespace: &str, name: &str) {
+        let events: Api<Event> = Api::namespaced(self.client.clone(), namespace);
+        let about = format!("involvedObject.name={name}");
+        let params = ListParams::default().fields(&about);
+        let message = Patch::Merge(json!({ "message": "somebody else's" }));
+        for event in events.list(&params).await.unwrap() {
+            events
+                .patch(&event.name_any(), &PatchParams::default(), &message)
+                .await
+                .unwrap();
+        }
     }
 
     /// Waits until `seen` is true.
