@@ -75,12 +75,14 @@ impl LeaderView {
             asked: at,
             answered: at,
             result,
+            system_uuid: None,
         });
     }
 
     pub fn record_check(&mut self) {
         let found = Ok(BmcInfo::default());
-        self.memory.record_check(0, found, state_time().mono);
+        let now = state_time().mono;
+        self.memory.record_check(0, found, now, now);
     }
 
     /// The host carries no Node.

@@ -37,6 +37,7 @@ fn shift_times(memory: &mut PowerMemory, by: Duration) {
         asked,
         answered: asked,
         result: Ok(PowerReading::On),
+        system_uuid: None,
     });
     for mut reading in running.into_iter().chain(readings.into_iter().rev()) {
         shift(&mut reading.asked);

@@ -137,6 +137,7 @@ fn marked_machine() -> ObservedMachine {
         infra: None,
         provider_id: None,
         cluster: None,
+        cluster_paused: false,
         node: Some(node_name().to_string()),
         control_plane: false,
         paused: false,

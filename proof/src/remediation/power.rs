@@ -91,7 +91,12 @@ fn prove_keyed_host_off(system_uuid: Option<&String>) -> PowerSnapshot {
     }
     seen.memory.readings.clear();
     for age in [20, 10].map(Duration::from_secs) {
-        record_reading(&mut seen.memory, PowerReading::Off, earlier(age));
+        record_reading(
+            &mut seen.memory,
+            PowerReading::Off,
+            system_uuid,
+            earlier(age),
+        );
     }
     seen
 }
@@ -105,12 +110,19 @@ fn earlier(by: Duration) -> Now {
     }
 }
 
-fn record_reading(memory: &mut PowerMemory, reading: PowerReading, at: Now) {
+/// A reading names the machine, as Redfish's do.
+fn record_reading(
+    memory: &mut PowerMemory,
+    reading: PowerReading,
+    system_uuid: Option<&String>,
+    at: Now,
+) {
     memory.record_reading(LevelReading {
         level: 0,
         asked: at.mono,
         answered: at.mono,
         result: Ok(reading),
+        system_uuid: system_uuid.cloned(),
     });
 }
 
@@ -123,16 +135,21 @@ fn perform_decision(
 ) {
     for look in decision.observe {
         match look {
-            PowerObserve::Read { .. } if *running => {
-                record_reading(&mut seen.memory, PowerReading::On, now);
+            PowerObserve::Read { .. } => {
+                let reading = if *running {
+                    PowerReading::On
+                } else {
+                    PowerReading::Off
+                };
+                record_reading(&mut seen.memory, reading, system_uuid, now);
             }
-            PowerObserve::Read { .. } => record_reading(&mut seen.memory, PowerReading::Off, now),
             PowerObserve::Check { level } => {
                 let found = BmcInfo {
                     system_uuid: system_uuid.cloned(),
                     ..BmcInfo::default()
                 };
-                seen.memory.record_check(level, Ok(found), now.mono);
+                seen.memory
+                    .record_check(level, Ok(found), now.mono, now.mono);
             }
             PowerObserve::KubeletLeases => {
                 let none = KubeletLeases::default();
