@@ -62,7 +62,7 @@ pub fn run(arguments: &TestArguments) -> Result<()> {
     Ok(())
 }
 
-/// Every test program of the workspace, as many at once as there are processors, and then the examples in the docs.
+/// Every test program of the workspace, several at once, and then the examples in the docs.
 fn run_workspace(needs: &TestNeeds) -> Result<TestOutcome> {
     let built = programs::build_programs()?;
     needs.prepare_parts(built.testbed.as_deref())?;
