@@ -49,7 +49,7 @@ impl PolicySender {
         if is_current {
             let mut watched = self.lock_watched();
             watched.changes += 1;
-            watched.is_refused = matches!(seen.policies, ClusterPolicies::Unreadable { .. });
+            watched.is_refused = seen.policies.is_unreadable();
             self.send_fact(ObservedFact::Policies(seen.policies));
         }
     }
@@ -80,8 +80,7 @@ impl PolicySender {
         count: ObservedBudgetCount,
     ) -> bool {
         let watched = self.lock_watched();
-        let is_refused = matches!(policies, ClusterPolicies::Unreadable { .. });
-        if watched.changes != changes || is_refused && !watched.is_refused {
+        if watched.changes != changes || policies.is_unreadable() && !watched.is_refused {
             return false;
         }
         self.send_fact(ObservedFact::Policies(policies));

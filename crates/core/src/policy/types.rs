@@ -30,6 +30,11 @@ pub enum ClusterPolicies {
 }
 
 impl ClusterPolicies {
+    /// Whether they may not be read.
+    pub fn is_unreadable(&self) -> bool {
+        matches!(self, ClusterPolicies::Unreadable { .. })
+    }
+
     pub fn known_policies(&self) -> &[Policy] {
         match self {
             ClusterPolicies::Known(policies) => policies,

@@ -124,7 +124,7 @@ impl PolicyWatch {
         // A single refusal of the watch is a failure like another: see `InformerEvent::Forbidden`.
         let is_forbidden = matches!(event, InformerEvent::Forbidden(_));
         let Some(error) = event.apply_to(&mut self.policies) else {
-            if is_list && matches!(self.seen.policies, ClusterPolicies::Unreadable { .. }) {
+            if is_list && self.seen.policies.is_unreadable() {
                 self.silence = Some(WATCH_ALLOWED_AFTER);
                 return self.seen.clone();
             }

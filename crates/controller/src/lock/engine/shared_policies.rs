@@ -35,8 +35,8 @@ impl SharedPolicies {
     /// Publishes what the watch shows.
     pub(super) fn publish_watched(&self, now: ClusterPolicies) {
         self.policies.send_if_modified(|policies| {
-            let is_refused = matches!(now, ClusterPolicies::Unreadable { .. });
-            self.is_watch_refused.store(is_refused, Ordering::SeqCst);
+            self.is_watch_refused
+                .store(now.is_unreadable(), Ordering::SeqCst);
             replace_policies(policies, now)
         });
     }
@@ -45,8 +45,7 @@ impl SharedPolicies {
     /// watch shows each change once, so nothing would take the refusal back.
     pub(super) fn publish_listed(&self, now: ClusterPolicies) {
         self.policies.send_if_modified(|policies| {
-            let is_refused = matches!(now, ClusterPolicies::Unreadable { .. });
-            (!is_refused || self.is_watch_refused()) && replace_policies(policies, now)
+            (!now.is_unreadable() || self.is_watch_refused()) && replace_policies(policies, now)
         });
     }
 }
