@@ -255,13 +255,7 @@ impl World {
 
     /// The Events about a schedule, as `(type, reason)`.
     pub async fn said(&self, namespace: &str, name: &str) -> Vec<(String, String)> {
-        let events: Api<Event> = Api::namespaced(self.client.clone(), namespace);
-        let about = format!("involvedObject.name={name}");
-        let all = events
-            .list(&ListParams::default().fields(&about))
-            .await
-            .unwrap();
-        let said = all.items.into_iter();
+        let said = self.events_about(namespace, name).await.into_iter();
         said.map(|event| {
             (
                 event.type_.unwrap_or_default(),
@@ -271,13 +265,17 @@ impl World {
         .collect()
     }
 
+    async fn events_about(&self, namespace: &str, name: &str) -> Vec<Event> {
+        let events: Api<Event> = Api::namespaced(self.client.clone(), namespace);
+        let about = ListParams::default().fields(&format!("involvedObject.name={name}"));
+        events.list(&about).await.unwrap().items
+    }
+
     /// Somebody else puts an Event of their own in the place of each one about a schedule.
     pub async fn take_event_names(&self, namespace: &str, name: &str) {
         let events: Api<Event> = Api::namespaced(self.client.clone(), namespace);
-        let about = format!("involvedObject.name={name}");
-        let params = ListParams::default().fields(&about);
         let message = Patch::Merge(json!({ "message": "somebody else's" }));
-        for event in events.list(&params).await.unwrap() {
+        for event in self.events_about(namespace, name).await {
             events
                 .patch(&event.name_any(), &PatchParams::default(), &message)
                 .await
