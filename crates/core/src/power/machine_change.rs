@@ -309,11 +309,17 @@ pub(super) fn describe_change(
     level: usize,
     change: &MachineChange,
 ) -> String {
+    format!(
+        "{}: another machine answers at its address, so Dogwatch sends it no power-off; correct the address; if \
+         the host's board was replaced, set a reboot annotation anew",
+        describe_both_uuids(ctx, level, change)
+    )
+}
+
+fn describe_both_uuids(ctx: &PowerContext<'_>, level: usize, change: &MachineChange) -> String {
     let known = ctx.seen.memory.last_system_uuids.get(level);
     format!(
-        "{} reports system UUID {}, and reported {} before: another machine answers at its address, so \
-         Dogwatch sends it no power-off; correct the address; if the host's board was replaced, set a \
-         reboot annotation anew",
+        "{} reports system UUID {}, and reported {} before",
         level_name(level),
         known.map_or("nothing", String::as_str),
         change.former_uuid
@@ -328,14 +334,10 @@ pub(super) fn warn_of_former_machine(ctx: &PowerContext<'_>, step: &mut PowerSte
     let Some((level, change)) = change else {
         return;
     };
-    let known = ctx.seen.memory.last_system_uuids.get(level);
     let text = format!(
-        "the host need not be off any more, but {} reports system UUID {}, and reported {} before: the former machine \
-         may have been left off; correct the address, or switch that machine on; if the host's board was replaced, \
-         all is well",
-        level_name(level),
-        known.map_or("nothing", String::as_str),
-        change.former_uuid
+        "the host need not be off any more, but {}: the former machine may have been left off; correct the address, \
+         or switch that machine on; if the host's board was replaced, all is well",
+        describe_both_uuids(ctx, level, change)
     );
     step.add_event(
         EventSeverity::Warning,

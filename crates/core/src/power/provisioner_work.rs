@@ -4,7 +4,7 @@
 use super::PowerReason;
 use super::bmc::PowerCommand;
 use super::context::PowerContext;
-use super::host::{HostSnapshot, PendingCommand};
+use super::host::{HostSnapshot, HostStatus, PendingCommand};
 use super::readings::next_poll_at;
 use super::snapshot::LevelReading;
 use super::step::PowerStep;
@@ -25,13 +25,15 @@ const STEADY_STATES: [&str; 5] = [
 /// The state of a host that is left to its provisioner. `None`: it is not. A forced annotation is
 /// obeyed in every state, and what Dogwatch switched off itself is switched on again.
 pub(super) fn unsteady_state<'a>(ctx: &PowerContext<'a>) -> Option<&'a str> {
-    let state = ctx.host_status().provisioning.as_deref()?;
+    let state = work_state(ctx.host_status())?;
     let is_forced = ctx.obeyed_annotations().next().is_some();
-    (!is_steady(state) && !is_forced && !is_own_work_unfinished(ctx)).then_some(state)
+    (!is_forced && !is_own_work_unfinished(ctx)).then_some(state)
 }
 
-fn is_steady(state: &str) -> bool {
-    STEADY_STATES.contains(&state)
+/// The state of a host that is in no steady one.
+fn work_state(status: &HostStatus) -> Option<&str> {
+    let state = status.provisioning.as_deref();
+    state.filter(|state| !STEADY_STATES.contains(state))
 }
 
 /// Whether the command is from before metal3 managed the host, and a provisioner may be at work
@@ -39,18 +41,17 @@ fn is_steady(state: &str) -> bool {
 /// annotation begins anew then, and nothing else goes on with the command. metal3 knows only the
 /// BMC: what Dogwatch does to an outlet nobody else ends.
 pub(super) fn is_command_superseded(ctx: &PowerContext<'_>, command: &PendingCommand) -> bool {
-    let state = ctx.host_status().provisioning.as_deref();
     let metal3 = ctx.seen.memory.owned_by_metal3;
     let is_older = metal3.is_some_and(|seen| ctx.need_seen_at(command) <= seen);
-    command.level == 0 && is_older && state.is_some_and(|state| !is_steady(state))
+    command.level == 0 && is_older && work_state(ctx.host_status()).is_some()
 }
 
 /// Whether the host is in a state of a provisioner's work that is not the last one that Dogwatch
 /// recorded: metal3 has managed it since, even if this process never saw that.
 pub(super) fn is_state_newer(host: &HostSnapshot) -> bool {
-    let state = host.status.provisioning.as_deref();
     let recorded = host.status.power.obeyed_in.as_deref();
-    recorded.is_some() && recorded != state && state.is_some_and(|state| !is_steady(state))
+    let state = work_state(&host.status);
+    recorded.is_some() && state.is_some() && recorded != state
 }
 
 /// Withdraws a superseded command together with the record of the new state: afterwards the next

@@ -72,6 +72,22 @@ const UNSTEADY: [&str; 7] = [
     "a state of a later version",
 ];
 
+/// metal3's controller works on the host for a minute in this state, and then dies; so does
+/// Dogwatch's leader if it `crashes`.
+fn let_metal3_work(world: &mut World, state: &str, crashes: bool) {
+    world.seen.owner = HostOwner::Metal3 {
+        leader: "bmo-1".into(),
+    };
+    world.seen.host_mut().status.provisioning = Some(state.into());
+    world.version += 1;
+    world.run(60);
+    if crashes {
+        world.crash(0);
+    }
+    world.seen.owner = HostOwner::Ours;
+    world.is_poked = true;
+}
+
 /// A host that metal3's controller worked on for a minute before it died.
 fn left_in_state(state: &str, online: bool, is_on: bool) -> World {
     let mut world = World::new(&[], online, is_on);
@@ -137,18 +153,8 @@ fn an_off_from_before_metal3_managed_the_host_is_not_ended_where_it_works() {
     {
         let mut world = World::new(&[], false, true);
         world.until_confirmed();
-        world.seen.owner = HostOwner::Metal3 {
-            leader: "bmo-1".into(),
-        };
         world.seen.host_mut().online = true;
-        world.seen.host_mut().status.provisioning = Some(state.into());
-        world.version += 1;
-        world.run(60);
-        if crashes {
-            world.crash(0);
-        }
-        world.seen.owner = HostOwner::Ours;
-        world.is_poked = true;
+        let_metal3_work(&mut world, state, crashes);
         world.run(1);
         // Nor by the leader after that one.
         world.crash(0);
@@ -175,18 +181,8 @@ fn a_reboot_that_was_pending_does_not_come_after_the_provisioners_work() {
     for crashes in [false, true] {
         let mut world = World::new(&[(KEY, HARD)], true, true);
         world.until_confirmed();
-        world.seen.owner = HostOwner::Metal3 {
-            leader: "bmo-1".into(),
-        };
         world.remove(KEY);
-        world.seen.host_mut().status.provisioning = Some("deprovisioning".into());
-        world.version += 1;
-        world.run(60);
-        if crashes {
-            world.crash(0);
-        }
-        world.seen.owner = HostOwner::Ours;
-        world.is_poked = true;
+        let_metal3_work(&mut world, "deprovisioning", crashes);
         world.run(600);
         world.set_power(true);
         world.run(600);
@@ -223,18 +219,9 @@ fn a_power_on_that_may_still_run_is_not_forgotten_when_metal3_has_managed_the_ho
 fn an_outlet_that_was_cut_before_metal3_managed_the_host_is_given_back() {
     for crashes in [false, true] {
         let mut world = held_off_by_pdu();
-        world.seen.owner = HostOwner::Metal3 {
-            leader: "bmo-1".into(),
-        };
         world.remove(KEY);
-        world.seen.host_mut().status.provisioning = Some("deprovisioning".into());
-        world.version += 1;
-        world.run(60);
-        if crashes {
-            world.crash(0);
-        }
+        let_metal3_work(&mut world, "deprovisioning", crashes);
         let sent = world.sent.len();
-        world.seen.owner = HostOwner::Ours;
         world.until("the outlet is on", |world| world.bmcs[1].gives);
         let later = world.sent[sent..].iter();
         let later: Vec<_> = later.map(|trace| (trace.command, trace.level)).collect();
