@@ -35,21 +35,26 @@ pub(super) fn advance_canaries(
 }
 
 fn begin_soak(state: &mut PolicyRolloutState, shape: &RolloutShape, now: Timestamp) {
-    let soak = shape.soak_time();
-    if soak.is_zero() {
+    if shape.soak_time().is_zero() {
         return begin_ramp(state, shape);
     }
-    let ends = jiff::SignedDuration::try_from(soak).unwrap_or(jiff::SignedDuration::MAX);
-    let ends = now.checked_add(ends).unwrap_or(Timestamp::MAX);
     state.phase = RolloutPhase::Soaking;
-    state.soak_ends = Some(crate::time::truncate_to_micros(ends));
+    state.soak_ends = Some(soak_end(shape, now));
 }
 
-/// Phase `Soaking`: a step of it.
+/// Phase `Soaking`: a step of it. A clock that was set back must not make the soak longer.
 pub(super) fn advance_soak(state: &mut PolicyRolloutState, shape: &RolloutShape, now: Timestamp) {
-    if state.soak_ends.is_none_or(|ends| ends <= now) {
-        begin_ramp(state, shape);
+    match state.soak_ends {
+        Some(ends) if ends > now => state.soak_ends = Some(ends.min(soak_end(shape, now))),
+        _ => begin_ramp(state, shape),
     }
+}
+
+/// When a soak ends that begins now.
+fn soak_end(shape: &RolloutShape, now: Timestamp) -> Timestamp {
+    let soak = SignedDuration::try_from(shape.soak_time()).unwrap_or(SignedDuration::MAX);
+    let ends = now.checked_add(soak).unwrap_or(Timestamp::MAX);
+    crate::time::truncate_to_micros(ends)
 }
 
 fn begin_ramp(state: &mut PolicyRolloutState, shape: &RolloutShape) {
@@ -79,15 +84,19 @@ fn update_canary(canary: &mut CanaryNode, nodes: &[&ObservedNode]) -> bool {
 }
 
 /// Names as many nodes as are missing: those that wait longest. A node that began without a name,
-/// before this shape, takes a place until it is back.
+/// before this shape, takes a place until it is back. One that failed before this rollout takes none:
+/// it may be left to a person for weeks.
 fn name_canaries(
     state: &mut PolicyRolloutState,
     (policy, shape): (&Policy, &RolloutShape),
     nodes: &[&ObservedNode],
     now: Timestamp,
 ) {
+    let has_failed_before = |node: &ObservedNode| {
+        node_facts::has_condition_failure(node) && !failures::is_failure_counted(state, node)
+    };
     let strangers = list_unnamed(state, nodes)
-        .filter(|node| node_facts::is_under_way(node))
+        .filter(|node| node_facts::is_under_way(node) && !has_failed_before(node))
         .count();
     let taken = state.canaries.len() + strangers;
     let free = shape.canary_count().saturating_sub(taken);

@@ -1,6 +1,8 @@
 //! What a Node says about its own reboot, as a rollout counts it.
 
-use dogwatch_api::condition::MAINTENANCE_IN_PROGRESS;
+use dogwatch_api::condition::{
+    DRAIN_IN_PROGRESS, DRAINED, MAINTENANCE_IN_PROGRESS, MAINTENANCE_PLANNED,
+};
 use dogwatch_api::node_reboot::RebootMethod;
 
 use jiff::Timestamp;
@@ -13,7 +15,16 @@ use crate::reboot::{
 /// The kubelet's condition.
 const NODE_READY: &str = "Ready";
 
-/// Reasons of condition `MaintenanceInProgress` that are failures: they last until a person acts.
+/// The conditions that may carry the reason of a reboot's step: where another tool has set
+/// `MaintenanceInProgress`, the coordinator reports by another one.
+const STEP_CONDITIONS: [&str; 4] = [
+    MAINTENANCE_IN_PROGRESS,
+    MAINTENANCE_PLANNED,
+    DRAIN_IN_PROGRESS,
+    DRAINED,
+];
+
+/// Reasons of these conditions that are failures: they last until a person acts.
 const FAILED_REASONS: [RebootReason; 3] = [
     RebootReason::RebootFailed,
     RebootReason::ReadyChecksTimedOut,
@@ -96,10 +107,9 @@ fn find_condition_failure(node: &ObservedNode) -> Option<RebootReason> {
     if !is_under_way(node) {
         return None;
     }
-    let mut conditions = node.conditions.iter();
-    let maintenance = conditions.find(|condition| {
-        condition.kind == MAINTENANCE_IN_PROGRESS && condition.status == "True"
-    })?;
-    let reason = RebootReason::parse(&maintenance.reason)?;
-    FAILED_REASONS.contains(&reason).then_some(reason)
+    let standing = node.conditions.iter().filter(|condition| {
+        condition.status == "True" && STEP_CONDITIONS.contains(&condition.kind.as_str())
+    });
+    let mut reasons = standing.filter_map(|condition| RebootReason::parse(&condition.reason));
+    reasons.find(|reason| FAILED_REASONS.contains(reason))
 }

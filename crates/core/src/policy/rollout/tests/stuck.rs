@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::kit::{RolloutWorld, SOAK, build_shape};
 use super::steps::canary_names;
+use crate::explain::testkit::condition;
 use crate::policy::rollout::RolloutPhase;
 use crate::reboot::{RebootPhase, RebootReason};
 
@@ -299,4 +300,68 @@ fn a_resumption_counts_no_failure_from_before() {
     world.write_state();
     assert_eq!(world.written_state().failures, 0);
     assert_eq!(world.written_state().failed[0].counted, Some(false));
+}
+
+#[test]
+fn a_reboot_that_failed_long_ago_takes_no_place_of_a_canary() {
+    let mut world = ramping_world(3);
+    world.want_reboot(2);
+    world.fail_reboot(2);
+    world.write_state();
+    world.pass_time(Duration::from_hours(1));
+    world.write_state();
+    assert_eq!(world.written_state().phase, RolloutPhase::Canary);
+    world.want_reboot(3);
+    world.write_state();
+    world.write_state();
+    assert_eq!(canary_names(&world), ["n3"]);
+}
+
+#[test]
+fn a_node_without_a_name_that_fails_in_this_rollout_keeps_its_place() {
+    let mut world = RolloutWorld::new(build_shape(1, &[1], None), 2);
+    world.write_state();
+    world.want_reboot(1);
+    world.set_phase(1, RebootPhase::Draining);
+    world.want_reboot(2);
+    world.write_state();
+    world.fail_reboot(1);
+    for _ in 0..3 {
+        world.write_state();
+        assert!(canary_names(&world).is_empty());
+    }
+    assert_eq!(world.written_state().failures, 1);
+}
+
+#[test]
+fn a_clock_that_was_set_back_does_not_make_the_soak_longer() {
+    let mut world = RolloutWorld::new(build_shape(1, &[1], None), 2);
+    world.reboot_node(1);
+    assert_eq!(world.written_state().phase, RolloutPhase::Soaking);
+    world.second -= 10 * 60 * 60;
+    world.write_state();
+    world.pass_time(SOAK);
+    world.write_state();
+    assert_eq!(world.written_state().phase, RolloutPhase::Ramping);
+}
+
+/// Another tool has set `MaintenanceInProgress`, so the coordinator reports by another condition.
+#[test]
+fn a_failure_counts_also_beside_a_condition_of_another_tool() {
+    let mut world = RolloutWorld::new(build_shape(1, &[1], Some(1)), 2);
+    world.want_reboot(1);
+    world.write_state();
+    world.fail_reboot(1);
+    let node = world.node_mut(1);
+    node.conditions[0].kind = "MaintenancePlanned".into();
+    node.conditions.insert(
+        0,
+        condition(
+            "MaintenanceInProgress",
+            ("FirmwareUpdate", "by another tool"),
+        ),
+    );
+    world.write_state();
+    assert_eq!(world.written_state().failures, 1);
+    assert!(world.written_state().halted.is_some());
 }
