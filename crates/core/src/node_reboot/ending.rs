@@ -114,10 +114,15 @@ pub(super) fn outcome_without_trace(
     }
     let is_new_boot =
         boot_id.is_some() && attempt.boot_id_before.is_some() && attempt.boot_id_before != boot_id;
-    // A crash is not the power cycle that was asked for.
-    let is_crash_enough = attempt.method == RebootMethod::Reboot;
-    let is_served = was_asked || is_crash_enough && !is_boot_of_another(case, attempt);
-    if !is_hold && is_new_boot && is_served {
+    let is_served = match attempt.method {
+        RebootMethod::Hold => false,
+        RebootMethod::Reboot => was_asked || !is_boot_of_another(case, attempt),
+        // A crash while it waited is not the power cycle that was asked for.
+        RebootMethod::PowerCycle => {
+            attempt.power.is_some() || case.own.status.phase > NodeRebootPhase::Waiting
+        }
+    };
+    if is_new_boot && is_served {
         let mut attempt = attempt.clone();
         attempt.boot_id_after = boot_id;
         return Some(finish_reboot(case, attempt));

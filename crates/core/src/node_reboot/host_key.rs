@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dogwatch_api::annotation::{CONFIRMED_OFF, NODE_REBOOT_PREFIX};
+use dogwatch_api::annotation::{CONFIRMED_OFF, NODE_REBOOT_PREFIX, REQUEST_WITHDRAWN};
 use dogwatch_api::node_reboot::PowerCycleStatus;
 
 use super::decide::{NodeRebootAction, NodeRebootDecision, NodeRebootObserve};
@@ -14,7 +14,7 @@ use crate::Now;
 use crate::decision::decision_with_cause;
 use crate::power::{HostName, HostRebootAnnotation, HostSnapshot, reboot_annotations};
 
-/// One patch of our key on a host.
+/// One patch of our key on a host, or one that makes a late key fail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostKeyPatch {
     pub host: HostName,
@@ -23,7 +23,7 @@ pub struct HostKeyPatch {
     /// The host's version that the patch was decided on.
     pub resource_version: String,
     pub key: String,
-    /// `None` removes the key. Before a key is put on, the NodeReboot must be read, and must have
+    /// `None` removes the key. Before something is put on, the NodeReboot must be read, and must have
     /// the version that was decided on.
     pub value: Option<String>,
     /// A person's confirmation that the host is off is removed too: it was not for a later key.
@@ -51,6 +51,29 @@ impl HostKeyPatch {
     pub(super) fn remove_key(host: &HostSnapshot, uid: &str) -> Self {
         Self::of_host(host, key_name(uid), None)
     }
+
+    /// A write of the host that changes nothing that anybody acts on: a key that was sent for this or an
+    /// older version of the host fails from then on.
+    pub(super) fn block_late_key(host: &HostSnapshot, own: &ObservedNodeReboot) -> Self {
+        Self {
+            host: host.name.clone(),
+            uid: host.uid.clone(),
+            resource_version: host.resource_version.clone(),
+            key: REQUEST_WITHDRAWN.into(),
+            value: Some(late_key_mark(own)),
+            removes_confirmation: false,
+        }
+    }
+}
+
+/// Whether [`HostKeyPatch::block_late_key`] was written for this attempt.
+pub(super) fn is_late_key_blocked(host: &HostSnapshot, own: &ObservedNodeReboot) -> bool {
+    host.annotations.get(REQUEST_WITHDRAWN) == Some(&late_key_mark(own))
+}
+
+fn late_key_mark(own: &ObservedNodeReboot) -> String {
+    let attempt = own.status.attempts.len();
+    format!("nodereboot/{} {} attempt {attempt}", own.name, own.uid)
 }
 
 pub(super) fn key_name(uid: &str) -> String {

@@ -3,10 +3,11 @@
 use dogwatch_api::node_reboot::{PowerCycleStatus, RebootAttemptStatus};
 
 use super::decide::{NextStep, NodeRebootStep};
-use super::host_key::{HostKeyPatch, is_host_of, key_name};
+use super::host_key::{HostKeyPatch, is_host_of, is_late_key_blocked, key_name};
 use super::power_cycle::serving_record;
 use super::reason::NodeRebootReason;
 use super::snapshot::{HostLookup, MAX_READ_AGE, NodeRebootSnapshot};
+use super::types::ObservedNodeReboot;
 use crate::Now;
 use crate::power::{HostName, HostSnapshot};
 use crate::time::truncate_to_micros;
@@ -45,6 +46,10 @@ pub(super) fn release_host(
             let patch = HostKeyPatch::remove_key(host, &own.uid);
             step(NextStep::PatchHost(patch))
         }
+        Ok(Ok(host)) if may_key_still_arrive(host, power, own) => {
+            let patch = HostKeyPatch::block_late_key(host, own);
+            step(NextStep::PatchHost(patch))
+        }
         Ok(Ok(_) | Err(_)) => released_step(seen, attempt, power, text, now),
         Err(why) => {
             let text = format!("host {} cannot be read: {why}", power.host);
@@ -58,6 +63,17 @@ pub(super) fn release_host(
 
 fn is_keyed(host: &HostSnapshot, power: &PowerCycleStatus, uid: &str) -> bool {
     is_host_of(host, power) && host.annotations.contains_key(&key_name(uid))
+}
+
+/// A patch with the key may have been sent without an answer. After the node is back in service it would
+/// switch the host off, so the host is written once more: the patch was sent for an older version.
+fn may_key_still_arrive(
+    host: &HostSnapshot,
+    power: &PowerCycleStatus,
+    own: &ObservedNodeReboot,
+) -> bool {
+    let was_off = power.off_at.is_some();
+    !was_off && is_host_of(host, power) && !is_late_key_blocked(host, own)
 }
 
 fn released_step(

@@ -171,7 +171,7 @@ impl HostKit {
         if !self.host.as_ref().is_some_and(same) {
             return false;
         }
-        self.is_reboot_owed |= patch.value.is_some();
+        self.is_reboot_owed |= puts_key(patch);
         self.change(|host| {
             match &patch.value {
                 Some(value) => host.annotations.insert(patch.key.clone(), value.clone()),
@@ -180,6 +180,11 @@ impl HostKit {
         });
         true
     }
+}
+
+/// Whether the power controller obeys what the patch writes.
+pub fn puts_key(patch: &HostKeyPatch) -> bool {
+    patch.value.is_some() && patch.key.starts_with(NODE_REBOOT_PREFIX)
 }
 
 impl World {

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::super::request::lists_reboot;
 use super::super::*;
-use super::host_kit::HostKit;
+use super::host_kit::{HostKit, puts_key};
 use crate::Now;
 use crate::condition::{CurrentCondition, transition_time};
 use crate::name::{BootId, NodeName};
@@ -351,7 +351,7 @@ impl World {
 
     fn patch_host(&mut self, patch: &HostKeyPatch) -> bool {
         let is_done = self.host.patch(patch);
-        if is_done && patch.value.is_some() {
+        if is_done && puts_key(patch) {
             self.assert_drained();
         }
         is_done

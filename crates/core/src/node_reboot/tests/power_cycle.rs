@@ -233,6 +233,78 @@ fn deleted_while_the_host_is_off_it_finishes_first() {
     assert!(world.reboots.is_empty());
 }
 
+/// The patch with which this leader would put the key on the host.
+fn key_patch(world: &World) -> HostKeyPatch {
+    let mut later = world.clone();
+    later.settle();
+    let (key, value) = later.host.keys().pop().expect("the key is put");
+    let host = world.host.host.as_ref().unwrap();
+    HostKeyPatch {
+        host: host.name.clone(),
+        uid: host.uid.clone(),
+        resource_version: host.resource_version.clone(),
+        key,
+        value: Some(value),
+        removes_confirmation: false,
+    }
+}
+
+#[test]
+fn a_key_that_reaches_the_host_after_the_node_is_back_in_service_is_refused() {
+    let mut world = World::with_host("a", power_cycle());
+    world.settle();
+    world.coordinate();
+    world.coordinate();
+    world.settle();
+    world.coordinate();
+    while world.power_steps("a") != (true, false, false) {
+        assert_ne!(world.lead("a", 1, false), 0);
+    }
+    let late = key_patch(&world);
+    assert!(world.host.keys().is_empty());
+    world.finish(RebootOutcome::Aborted);
+    world.settle();
+    assert_eq!(world.power_steps("a"), (true, false, true));
+    assert_eq!(world.succeeded("a"), "False Aborted");
+    assert!(!world.host.patch(&late), "the host has another version now");
+    assert!(world.host.keys().is_empty());
+    assert!(!world.host.is_reboot_owed);
+}
+
+#[test]
+fn a_new_boot_while_a_power_cycle_waits_does_not_serve_it() {
+    for is_late in [false, true] {
+        let mut hurried = power_cycle();
+        hurried.deadline = is_late.then(|| wall(600));
+        let mut world = World::with_host("a", hurried);
+        world.settle();
+        world.coordinate();
+        world.settle();
+        assert_eq!(world.succeeded("a"), "Unknown WaitingForLock");
+        world.boot_node();
+        let boot = world.node.as_ref().unwrap().boot_id.clone().unwrap();
+        world.change_node(|node| {
+            let mut record = node.record.get().unwrap().clone();
+            record.boot_id = boot;
+            node.record = ParsedAnnotation::Is(record);
+        });
+        if is_late {
+            world.second = 600;
+        } else {
+            world.cancel("a");
+        }
+        world.settle();
+        world.coordinate();
+        world.settle();
+        let reason = if is_late {
+            "DeadlinePassed"
+        } else {
+            "Cancelled"
+        };
+        assert_eq!(world.succeeded("a"), format!("False {reason}"));
+    }
+}
+
 type WorldChange = fn(&mut World);
 
 /// What happens while the key is on the host.
