@@ -67,7 +67,12 @@ pub(super) fn follow_request(ctx: &RebootContext<'_>, record: &RebootRecord) -> 
         return None;
     }
     let text = planned.describe_triggers();
+    let mut refs = now.node_reboots.iter();
+    let is_new = refs.any(|one| !before.node_reboots.contains(one));
+    // The pause is between tries of what was asked for before. Somebody asks for something else now.
+    let is_other = is_new || now.method == RebootMethod::Hold && before.method != now.method;
     let record = RebootRecord {
+        retry_after: record.retry_after.filter(|_| !is_other),
         trigger: planned.lead,
         serves: planned.serves,
         ..record.clone()

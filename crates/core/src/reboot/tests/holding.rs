@@ -382,3 +382,33 @@ fn a_hold_begins_and_ends_at_its_moment_and_keeps_the_budgets_of_its_drain() {
     let message = "the hold was withdrawn; the node goes back into service";
     assert_eq!(ended.message, message);
 }
+
+/// A reboot for a sentinel failed, and pauses until its next try. The pause is not for what somebody
+/// asks for meanwhile.
+#[test]
+fn what_is_asked_for_during_a_pause_after_a_failed_try_does_not_wait_for_its_end() {
+    for (method, uids, is_kept) in [
+        (RebootMethod::Hold, &[][..], false),
+        (RebootMethod::Hold, &["u1"], false),
+        (RebootMethod::Reboot, &["u1"], false),
+        (RebootMethod::PowerCycle, &["u1"], false),
+        (RebootMethod::Reboot, &[], true),
+    ] {
+        let mut seen = seen(RebootPhase::Waiting);
+        set_record(&mut seen, |record| {
+            record.failures = 3;
+            record.retry_after = Some(wall(3600));
+            record.lease = Some("dogwatch-g-0".into());
+        });
+        ask(&mut seen, method, uids);
+        let decision = decide(&seen, &config(), now(5));
+        if is_kept {
+            assert_eq!(decision.cause.reason, RebootReason::BackingOff);
+            continue;
+        }
+        let record = written(&decision);
+        assert_eq!(record.retry_after, None, "{method:?} {uids:?}");
+        assert_eq!(record.failures, 3);
+        assert!(record.lease.is_some(), "that Lease is released first");
+    }
+}
