@@ -184,16 +184,18 @@ async fn hold_by_annotation(
         RebootRequestOutcome::Same => print_line(&format!(
             "node/{node} was already requested to be held, with the same reason"
         )),
-        RebootRequestOutcome::Other { text } => Err(CommandFailure::new(
-            CliExitCode::Failed,
-            format!(
-                "node {node} already has another request: {}",
-                printable_text(&text)
-            ),
-        )
-        .with_next_step(format!(
-            "wait until it is done, or remove it: dogwatch abort {node}"
-        ))),
+        RebootRequestOutcome::Other { text } | RebootRequestOutcome::Held { text } => {
+            Err(CommandFailure::new(
+                CliExitCode::Failed,
+                format!(
+                    "node {node} already has another request: {}",
+                    printable_text(&text)
+                ),
+            )
+            .with_next_step(format!(
+                "wait until it is done, or remove it: dogwatch abort {node}"
+            )))
+        }
         RebootRequestOutcome::NoSuchNode => Err(connected.no_such_node(node).await),
     }
 }

@@ -52,6 +52,17 @@ fn without_the_kind_a_hold_is_an_annotation_and_a_release_removes_it() {
     );
     let (code, text, _) = ended(stage.dogwatch(&HOLD));
     assert!(code == 0 && text.contains("already"), "{text}");
+    for more in [&[][..], &["--replace"]] {
+        let reboot = [&["reboot", "n3", "--reason", "a new kernel"][..], more].concat();
+        let (code, _, errors) = ended(stage.dogwatch(&reboot));
+        assert!(
+            code == 1
+                && errors.contains("somebody holds node n3")
+                && errors.contains("dogwatch release n3"),
+            "{errors}"
+        );
+        assert_eq!(stage.request("n3")["method"], "Hold");
+    }
     let (code, text, _) = ended(stage.dogwatch(&["release", "node/n3"]));
     assert_eq!((code, text.as_str()), (0, "node/n3 is released\n"));
     assert_eq!(request(&stage, "n3"), Value::Null);

@@ -1,8 +1,9 @@
 //! Requests a reboot: annotation `dogwatch.dev/reboot-requested`. Source: specification §2.1.
 
 use dogwatch_api::annotation;
+use dogwatch_api::node_reboot::RebootMethod;
 use dogwatch_core::name::NodeName;
-use dogwatch_core::reboot::RebootRequest;
+use dogwatch_core::reboot::{ParsedAnnotation, RebootRequest};
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
 use kube::api::Patch;
@@ -28,6 +29,11 @@ pub enum RebootRequestOutcome {
     Other {
         text: String,
     },
+    /// The Node is held, or is to be held. A reboot does not replace that: somebody may work on the
+    /// machine.
+    Held {
+        text: String,
+    },
     NoSuchNode,
 }
 
@@ -49,6 +55,11 @@ impl FleetClient {
             };
             match seen.annotations().get(annotation::REBOOT_REQUESTED) {
                 Some(there) if *there == text => return Ok(RebootRequestOutcome::Same),
+                Some(there) if request.method != RebootMethod::Hold && asks_for_hold(there) => {
+                    return Ok(RebootRequestOutcome::Held {
+                        text: there.clone(),
+                    });
+                }
                 Some(there) if !replace => {
                     return Ok(RebootRequestOutcome::Other {
                         text: there.clone(),
@@ -81,4 +92,10 @@ impl FleetClient {
         with_timeout(nodes.patch_metadata(&seen.name_any(), &params, &Patch::Merge(&body))).await?;
         Ok(())
     }
+}
+
+fn asks_for_hold(text: &str) -> bool {
+    let request = ParsedAnnotation::<RebootRequest>::from_text(Some(text));
+    let request = request.get();
+    request.is_some_and(|request| request.method == RebootMethod::Hold)
 }

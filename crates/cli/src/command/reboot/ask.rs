@@ -175,6 +175,16 @@ async fn ask_by_annotation(
         .with_next_step(format!(
             "keep that request, or replace it: dogwatch reboot {node} --replace"
         ))),
+        RebootRequestOutcome::Held { text } => Err(CommandFailure::new(
+            CliExitCode::Failed,
+            format!(
+                "somebody holds node {node}, or has asked to: {}",
+                printable_text(&text)
+            ),
+        )
+        .with_next_step(format!(
+            "wait until it is over, or end it, and then ask again: dogwatch release {node}"
+        ))),
         RebootRequestOutcome::NoSuchNode => Err(connected.no_such_node(node).await),
     }
 }
