@@ -316,6 +316,22 @@ pub(super) fn describe_change(
     )
 }
 
+/// Says why the other machine's off proves nothing, where another power controller switches the host.
+pub(super) fn warn_of_other_machine(
+    ctx: &PowerContext<'_>,
+    step: &mut PowerStep,
+    level: usize,
+    change: &MachineChange,
+) {
+    let text = format!(
+        "{}: another machine answers at its address, so its off proves nothing of this host's; correct the address; \
+         if the host's board was replaced, set the annotation that holds it off anew",
+        describe_both_uuids(ctx, level, change)
+    );
+    let reason = PowerReason::OtherMachineAnswers;
+    step.add_event(EventSeverity::Warning, reason, text);
+}
+
 fn describe_both_uuids(ctx: &PowerContext<'_>, level: usize, change: &MachineChange) -> String {
     let known = ctx.seen.memory.last_system_uuids.get(level);
     format!(

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::annotations::HostRebootAnnotation;
 use super::context::PowerContext;
-use super::machine_change;
+use super::machine_change::{self, MachineChange, MachineChangeKind};
 use super::provisioning;
 use super::readiness;
 use super::readings::{ReadPace, next_poll_at, next_read_at};
@@ -21,6 +21,10 @@ const STUCK_OPERATIONAL_STATUSES: [&str; 3] = ["error", "delayed", "detached"];
 /// Polls, and reads again soon while a key waits for its proof.
 pub(super) fn observe_power(ctx: &PowerContext<'_>, step: &mut PowerStep) {
     readiness::check_level(ctx, step, 0);
+    let mut keys = obeyed_keys(ctx);
+    if let Some(change) = keys.find_map(|key| machine_change_since_key(ctx, &key)) {
+        machine_change::warn_of_other_machine(ctx, step, 0, change);
+    }
     let proved: BTreeSet<String> = proved_off_keys(ctx)
         .into_iter()
         .flat_map(|(_, keys)| keys)
@@ -67,6 +71,7 @@ pub(super) fn proved_off_keys<'a>(
         .filter(|(first, _)| ctx.is_reading_fresh(first))?;
     let proved: Vec<String> = obeyed_keys(ctx)
         .filter(|key| key_settled_at(ctx, key).is_some_and(|settled| first.asked >= settled))
+        .filter(|key| machine_change_since_key(ctx, key).is_none())
         .map(|key| key.id())
         .collect();
     (!proved.is_empty()).then_some(([first, second], proved))
@@ -83,6 +88,17 @@ fn obeyed_keys<'a>(ctx: &PowerContext<'a>) -> impl Iterator<Item = HostRebootAnn
         Vec::new()
     };
     all.into_iter().filter(|request| request.key.is_some())
+}
+
+/// Another machine answers at the BMC's address since the key was seen: its off proves nothing of this
+/// host's.
+fn machine_change_since_key<'a>(
+    ctx: &PowerContext<'a>,
+    key: &HostRebootAnnotation,
+) -> Option<&'a MachineChange> {
+    let change = ctx.seen.memory.machine_changes.get(0)?;
+    let is_later = ctx.annotation_seen_at(key)? <= change.asked;
+    (is_later && change.kind == MachineChangeKind::Unexpected).then_some(change)
 }
 
 /// From this moment on no BMC can run a power-on that metal3's controller sent before it saw the

@@ -253,3 +253,31 @@ fn a_host_that_was_ours_a_moment_ago_waits_for_the_end_of_our_own_commands() {
     let first = proved(&world).unwrap().valid_since();
     assert!(first >= loose + world.config.settle);
 }
+
+#[test]
+fn the_off_of_another_machine_at_the_address_proves_nothing_of_theirs() {
+    let (one, other) = (
+        "4c4c4544-0000-1111-8000-000000000001",
+        "4c4c4544-0000-2222-8000-000000000002",
+    );
+    let mut world = theirs();
+    world.readings_have_uuid = true;
+    world.about.system_uuid = Some(one.into());
+    world.run(70);
+    world.annotate(KEY, HARD);
+    world.run(10);
+    world.about.system_uuid = Some(other.into());
+    world.until("the other machine is noticed", |world| {
+        world.said(PowerReason::OtherMachineAnswers)
+    });
+    // It reports no UUID while it is off.
+    world.about.system_uuid = None;
+    powers_off(&mut world);
+    world.run(300);
+    assert_eq!(proved(&world), None);
+    // A key that was set afterwards is for the machine that answers now.
+    world.remove(KEY);
+    world.run(1);
+    world.annotate(KEY, HARD);
+    world.until("proved", |world| proved(world).is_some());
+}
