@@ -78,6 +78,7 @@ fn finish_power_on(ctx: &PowerContext<'_>, step: &mut PowerStep, command: &Pendi
         // power-on.
         return step.wake_at(settled, "the end of every command whose result is unknown");
     }
+    machine_change::warn_of_former_machine(ctx, step);
     step.record_done(ctx, command, PowerReason::PoweredOn);
     step.status.power.command = None;
     let tries = command.attempt;
@@ -210,6 +211,7 @@ fn handle_failed(
         command.attempt
     );
     step.add_event(EventSeverity::Warning, PowerReason::PowerOnRetried, text);
+    machine_change::warn_of_former_machine(ctx, step);
     repeat_power_on(ctx, step, level, PowerReason::PowerOnRetried);
 }
 

@@ -5,6 +5,7 @@ use super::PowerReason;
 use super::bmc::PowerCommand;
 use super::context::PowerContext;
 use super::host::{HostSnapshot, HostStatus, PendingCommand};
+use super::machine_change;
 use super::readings::next_poll_at;
 use super::snapshot::LevelReading;
 use super::step::PowerStep;
@@ -41,9 +42,13 @@ fn work_state(status: &HostStatus) -> Option<&str> {
 /// annotation begins anew then, and nothing else goes on with the command. metal3 knows only the
 /// BMC: what Dogwatch does to an outlet nobody else ends.
 pub(super) fn is_command_superseded(ctx: &PowerContext<'_>, command: &PendingCommand) -> bool {
+    command.level == 0 && is_before_provisioners_work(ctx, command)
+}
+
+fn is_before_provisioners_work(ctx: &PowerContext<'_>, command: &PendingCommand) -> bool {
     let metal3 = ctx.seen.memory.owned_by_metal3;
     let is_older = metal3.is_some_and(|seen| ctx.need_seen_at(command) <= seen);
-    command.level == 0 && is_older && work_state(ctx.host_status()).is_some()
+    is_older && work_state(ctx.host_status()).is_some()
 }
 
 /// Whether the host is in a state of a provisioner's work that is not the last one that Dogwatch
@@ -57,15 +62,20 @@ pub(super) fn is_state_newer(host: &HostSnapshot) -> bool {
 /// Withdraws a superseded command together with the record of the new state: afterwards the next
 /// leader could not know that the command is older. Until the BMC can run it no more, neither is
 /// written. A forced annotation replaces the command itself. A reboot that was pending is withdrawn
-/// with it: it would switch off what the provisioner installs.
+/// with it: it would switch off what the provisioner installs. Where an outlet was cut for it, only the
+/// reboot is withdrawn: the outlet still has to be given its power back.
 pub(super) fn withdraw_superseded(ctx: &PowerContext<'_>, step: &mut PowerStep) {
     let is_forced = ctx.obeyed_annotations().next().is_some();
-    let superseded = ctx
+    let older = ctx
         .pending_command()
-        .filter(|command| !is_forced && is_command_superseded(ctx, command));
-    let Some(command) = superseded else {
+        .filter(|command| !is_forced && is_before_provisioners_work(ctx, command));
+    let Some(command) = older else {
         return;
     };
+    if !is_command_superseded(ctx, command) {
+        step.status.pending_reboot_since = None;
+        return;
+    }
     let power = &mut step.status.power;
     let settled = ctx.settled_at();
     if ctx.now.mono < settled {
@@ -78,6 +88,7 @@ pub(super) fn withdraw_superseded(ctx: &PowerContext<'_>, step: &mut PowerStep) 
     power.off_confirmed_at = None;
     power.confirmed_for.clear();
     step.status.pending_reboot_since = None;
+    machine_change::warn_of_former_machine(ctx, step);
     step.record_done(ctx, command, PowerReason::Withdrawn);
     let text = format!(
         "metal3 has managed the host since {}: what follows it is left to its provisioner",

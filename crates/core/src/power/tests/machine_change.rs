@@ -159,6 +159,46 @@ fn another_machine_that_answers_once_an_outlet_gives_its_power_back_is_named() {
 }
 
 #[test]
+fn a_former_machine_is_named_also_where_the_power_on_was_decided_before_the_other_one_answered() {
+    for other_is_on in [true, false] {
+        let mut world = World::new(&[(KEY, HARD)], true, true);
+        world.readings_have_uuid = true;
+        world.about.system_uuid = Some(ONE.into());
+        world.until_confirmed();
+        world.bmcs[0].default_takes = Takes::Fails(FaultClass::Unreachable);
+        world.remove(KEY);
+        world.until("a power-on fails", |world| {
+            world.kinds().last() == Some(&PowerCommand::On)
+        });
+        assert_eq!(former_machine_warnings(&world), 0);
+        world.about.system_uuid = Some(OTHER.into());
+        world.bmcs[0] = Bmc::new(other_is_on);
+        world.until("the host is on", |world| {
+            world.is_on() && world.power().command.is_none()
+        });
+        assert!(former_machine_warnings(&world) >= 1, "{other_is_on}");
+    }
+
+    // The outlet gave its power back, and the other machine is on already.
+    let mut world = World::new(&[], true, true);
+    world.add_level();
+    world.readings_have_uuid = true;
+    world.about.system_uuid = Some(ONE.into());
+    world.run(70);
+    world.annotate(KEY, HARD);
+    world.bmcs[0].default_takes = Takes::Fails(FaultClass::Unreachable);
+    world.bmcs[0].default_says = Says::Fails(FaultClass::Unreachable);
+    world.checks_are_good = false;
+    world.until_confirmed();
+    world.remove(KEY);
+    world.until("the outlet is on", |world| world.bmcs[1].gives);
+    world.about.system_uuid = Some(OTHER.into());
+    world.bmcs[0] = Bmc::new(true);
+    world.until("it is over", |world| world.power().command.is_none());
+    assert_eq!(former_machine_warnings(&world), 1);
+}
+
+#[test]
 fn a_persons_word_that_another_machines_bmc_contradicts_says_to_correct_the_address_first() {
     let mut world = answered_by_another_machine(true);
     let refused = |world: &World| {

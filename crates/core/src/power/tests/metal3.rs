@@ -195,6 +195,31 @@ fn a_reboot_that_was_pending_does_not_come_after_the_provisioners_work() {
 }
 
 #[test]
+fn a_reboot_whose_outlet_was_cut_does_not_come_after_the_provisioners_work() {
+    for crashes in [false, true] {
+        let mut world = held_off_by_pdu();
+        world.remove(KEY);
+        // Somebody switches the outlet on, and metal3 installs the host anew.
+        world.bmcs[0] = Bmc::new(true);
+        world.bmcs[1] = Bmc::new(true);
+        let_metal3_work(&mut world, "provisioning", crashes);
+        world.run(600);
+        let state = "provisioned".to_owned();
+        world.seen.host_mut().status.provisioning = Some(state);
+        world.version += 1;
+        let sent = world.sent.len();
+        world.run(600);
+        let later = world.kinds().split_off(sent);
+        assert!(
+            later.iter().all(|command| !command.is_power_off()),
+            "{crashes}: {later:?}"
+        );
+        assert!(world.is_on());
+        assert_eq!(world.because(), PowerReason::AsWanted, "{crashes}");
+    }
+}
+
+#[test]
 fn a_power_on_that_may_still_run_is_not_forgotten_when_metal3_has_managed_the_host() {
     let mut world = World::new(&[], true, false);
     let (after, runs) = (10_000, Some(25_000));
