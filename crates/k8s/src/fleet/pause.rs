@@ -13,6 +13,7 @@ use super::request::{FIELD_MANAGER, MAX_TRIES};
 use crate::error::{ApiErrorKind, Error, with_timeout};
 use crate::field_manager::{patch_params_for, post_params_for};
 use crate::policy::{PolicyObject, list_policy_objects};
+use crate::readable_dates::ReadableApi as _;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PauseChange {
@@ -47,7 +48,7 @@ impl FleetClient {
         let mut tries = 0;
         loop {
             tries += 1;
-            let Some(seen) = with_timeout(self.policy_api().get_opt(name)).await? else {
+            let Some(seen) = with_timeout(self.policy_api().get_readable_opt(name)).await? else {
                 return Ok(None);
             };
             let change = decide(&seen);
@@ -116,7 +117,7 @@ impl FleetClient {
         });
         let params = patch_params_for(FIELD_MANAGER);
         let policies = self.policy_api();
-        with_timeout(policies.patch_metadata(&name, &params, &Patch::Merge(&body))).await?;
+        with_timeout(policies.patch_readable(&name, &params, &Patch::Merge(&body))).await?;
         Ok(())
     }
 

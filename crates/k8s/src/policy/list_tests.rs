@@ -4,7 +4,11 @@ use http::{Request, Response};
 use kube::client::Body;
 use serde_json::{Value, json};
 
+use dogwatch_api::reboot_policy::RebootPolicyStatus;
+
 use super::*;
+use crate::cluster::PolicyObjectState;
+use crate::fleet::{FleetClient, PauseChange};
 
 /// A server that gives every request the same answer.
 fn answering_client(code: u16, body: &Value) -> Client {
@@ -40,4 +44,26 @@ async fn a_refusal_that_the_watch_does_not_show_is_a_failure_like_another() {
         matches!(policies, ClusterPolicies::Unreadable { .. }),
         "{policies:?}"
     );
+}
+
+#[tokio::test]
+async fn such_a_policy_can_be_paused_and_its_status_be_written() {
+    let entry = json!({ "manager": "m", "operation": "Update", "time": "9999-12-31T23:59:59Z" });
+    let policy = json!({ "apiVersion": "dogwatch.dev/v1alpha1", "kind": "RebootPolicy",
+        "metadata": { "name": "workers", "uid": "u1", "resourceVersion": "7", "managedFields": [entry] },
+        "spec": {} });
+    let client = answering_client(200, &policy);
+    let fleet = FleetClient::new(client.clone(), "dogwatch");
+    let paused = fleet.change_pause("workers", |_| PauseChange::Clear).await;
+    assert_eq!(paused.unwrap(), Some(PauseChange::Clear));
+    let seen = PolicyObjectState {
+        uid: "u1".into(),
+        resource_version: "7".into(),
+        generation: None,
+        status: None,
+    };
+    let status = RebootPolicyStatus::default();
+    write_status(&client, "workers", &seen, &status)
+        .await
+        .unwrap();
 }

@@ -22,6 +22,7 @@ use crate::error::{Error, with_timeout};
 use crate::event::{EventDraft, EventName};
 use crate::field_manager::patch_params_for;
 use crate::json_field::null_absent_fields;
+use crate::readable_dates::ReadableApi as _;
 
 /// Fields that an empty status omits; a merge patch has to remove them.
 const OPTIONAL_FIELDS: [&str; 6] = [
@@ -83,7 +84,8 @@ pub async fn write_status(
     let policies: Api<PolicyObject> = Api::all(client.clone());
     let params = patch_params_for(CONTROLLER);
     let body = status_patch_body(seen, status);
-    with_timeout(policies.patch_status(name, &params, &Patch::Merge(&body))).await?;
+    let body = Patch::Merge(&body);
+    with_timeout(policies.patch_readable_status(name, &params, &body)).await?;
     Ok(())
 }
 
