@@ -56,14 +56,20 @@ pub(super) fn halt_if_failing(
     if state.failures < most && !remembers_no_more(state) {
         return;
     }
-    // The newest stand last; those from before this rollout stand first.
+    // The newest stand last; those of an older version, without a note, may be from before this rollout.
     let counted = usize::try_from(state.failures).unwrap_or(usize::MAX);
+    let most_named = counted.min(MAX_NAMED_FAILURES);
     let newest = state.failed.iter().rev();
-    let newest = newest.take(counted.min(MAX_NAMED_FAILURES));
+    let newest = newest.filter(|failed| failed.counted != Some(false));
+    let newest = newest.take(most_named);
     let mut named: Vec<String> = newest
         .map(|failed| format!("{} {}", failed.node, failed.reason))
         .collect();
     named.reverse();
+    let ended = most_named - named.len();
+    if ended > 0 {
+        named.push(format!("{ended} of a reboot that has ended since"));
+    }
     let count = match state.failures {
         1 => "1 failure".to_owned(),
         many => format!("{many} failures"),

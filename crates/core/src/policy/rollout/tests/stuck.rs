@@ -365,3 +365,35 @@ fn a_failure_counts_also_beside_a_condition_of_another_tool() {
     assert_eq!(world.written_state().failures, 1);
     assert!(world.written_state().halted.is_some());
 }
+
+#[test]
+fn a_halt_names_the_failures_that_it_counts() {
+    let mut world = RolloutWorld::new(build_shape(1, &[2], Some(2)), 5);
+    world.reboot_node(1);
+    world.want_reboot(5);
+    world.back_off(5);
+    world.pass_time(SOAK);
+    world.write_state();
+    // n5 failed before this rollout.
+    world.pass_time(Duration::from_hours(1));
+    world.write_state();
+    assert_eq!(world.written_state().phase, RolloutPhase::Canary);
+    assert_eq!(world.written_state().failed[0].counted, Some(false));
+    world.reboot_node(2);
+    world.pass_time(SOAK);
+    world.write_state();
+    // n3 fails, and is back after its second try.
+    world.want_reboot(3);
+    world.back_off(3);
+    world.write_state();
+    world.come_back(3);
+    world.write_state();
+    world.want_reboot(4);
+    world.back_off(4);
+    world.write_state();
+    let halt = world.written_state().halted.clone().unwrap();
+    assert_eq!(
+        halt.reason,
+        "2 failures: n4 GivenUp, 1 of a reboot that has ended since"
+    );
+}
