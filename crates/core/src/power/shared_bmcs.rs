@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::address::BmcEndpoint;
+use super::address::{BmcAddress, BmcEndpoint};
 use super::host::{HostName, PowerLevel};
 use super::seniority::HostSeniority;
 
@@ -11,13 +11,15 @@ use super::seniority::HostSeniority;
 #[derive(Debug, Clone, Default)]
 pub struct SharedBmcs {
     by_host: BTreeMap<HostName, BmcClaims>,
-    by_location: BTreeMap<String, BTreeSet<HostName>>,
+    /// One flat set: most BMCs have one host, and a set of one takes as much memory as one of eleven.
+    by_location: BTreeSet<(String, HostName)>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 struct BmcClaims {
     seniority: HostSeniority,
-    endpoints: BTreeSet<BmcEndpoint>,
+    /// Sorted, each once.
+    endpoints: Box<[BmcEndpoint]>,
 }
 
 impl SharedBmcs {
@@ -31,18 +33,18 @@ impl SharedBmcs {
     ) -> BTreeSet<HostName> {
         let devices = levels.iter().flat_map(|level| &level.devices);
         let addresses = devices.filter_map(|device| device.address.as_ref().ok());
+        let endpoints: BTreeSet<BmcEndpoint> = addresses.map(BmcAddress::endpoint).collect();
         let claims = BmcClaims {
             seniority,
-            endpoints: addresses.map(super::BmcAddress::endpoint).collect(),
+            endpoints: endpoints.into_iter().collect(),
         };
         if self.by_host.get(name) == Some(&claims) {
             return BTreeSet::new();
         }
         let mut touched = self.remove_host(name);
         for key in claims.index_keys() {
-            let here = self.by_location.entry(key.to_owned()).or_default();
-            here.insert(name.clone());
-            touched.extend(here.iter().cloned());
+            self.by_location.insert((key.to_owned(), name.clone()));
+            touched.extend(self.list_hosts_at(key).cloned());
         }
         self.by_host.insert(name.clone(), claims);
         touched
@@ -53,16 +55,17 @@ impl SharedBmcs {
         let mut touched = BTreeSet::new();
         let claims = self.by_host.remove(name);
         for key in claims.iter().flat_map(BmcClaims::index_keys) {
-            let Some(here) = self.by_location.get_mut(key) else {
-                continue;
-            };
-            here.remove(name);
-            touched.extend(here.iter().cloned());
-            if here.is_empty() {
-                self.by_location.remove(key);
-            }
+            self.by_location.remove(&(key.to_owned(), name.clone()));
+            touched.extend(self.list_hosts_at(key).cloned());
         }
         touched
+    }
+
+    fn list_hosts_at(&self, key: &str) -> impl Iterator<Item = &HostName> {
+        let first = (key.to_owned(), HostName::new("", ""));
+        let from = self.by_location.range(first..);
+        from.take_while(move |(other, _)| other == key)
+            .map(|(_, host)| host)
     }
 
     /// The senior hosts that name one of this host's BMCs: they keep it.
@@ -70,10 +73,7 @@ impl SharedBmcs {
         let Some(own) = self.by_host.get(name) else {
             return Vec::new();
         };
-        let near = own
-            .index_keys()
-            .filter_map(|key| self.by_location.get(key))
-            .flatten();
+        let near = own.index_keys().flat_map(|key| self.list_hosts_at(key));
         let near: BTreeSet<&HostName> = near.filter(|other| *other != name).collect();
         let goes_before = |other: &&&HostName| {
             let theirs = self.by_host.get(**other);

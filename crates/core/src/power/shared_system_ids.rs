@@ -12,7 +12,8 @@ use super::system_id::SystemId;
 #[derive(Debug, Clone, Default)]
 pub struct SharedSystemIds {
     by_host: BTreeMap<HostName, (SystemId, Arc<HostSeniority>)>,
-    by_system_id: BTreeMap<SystemId, BTreeSet<HostName>>,
+    /// One flat set: most UUIDs have one host, and a set of one takes as much memory as one of eleven.
+    by_system_id: BTreeSet<(SystemId, HostName)>,
 }
 
 impl SharedSystemIds {
@@ -31,23 +32,13 @@ impl SharedSystemIds {
         if let Some(id) = id {
             self.by_host
                 .insert(name.clone(), (id, Arc::clone(seniority)));
-            self.by_system_id
-                .entry(id)
-                .or_default()
-                .insert(name.clone());
+            self.by_system_id.insert((id, name.clone()));
         }
     }
 
     pub fn remove_host(&mut self, name: &HostName) {
-        let Some((id, _)) = self.by_host.remove(name) else {
-            return;
-        };
-        let Some(here) = self.by_system_id.get_mut(&id) else {
-            return;
-        };
-        here.remove(name);
-        if here.is_empty() {
-            self.by_system_id.remove(&id);
+        if let Some((id, _)) = self.by_host.remove(name) {
+            self.by_system_id.remove(&(id, name.clone()));
         }
     }
 
@@ -56,7 +47,9 @@ impl SharedSystemIds {
         let Some((id, own)) = self.by_host.get(name) else {
             return Vec::new();
         };
-        let here = self.by_system_id.get(id).into_iter().flatten();
+        let here = self.by_system_id.range((*id, HostName::new("", ""))..);
+        let here = here.take_while(|(other, _)| other == id);
+        let here = here.map(|(_, host)| host);
         let goes_before = |other: &&HostName| {
             let theirs = self.by_host.get(*other);
             *other != name && theirs.is_some_and(|(_, theirs)| theirs < own)
