@@ -66,6 +66,12 @@ impl RequestFlow<'_> {
         {
             self.status.proof = Some(self.proof_note(proof));
             attempt.off_at = Some(self.record_step_now(RemediationStep::OffProved));
+            // A Node that an earlier attempt tainted is not released again, and its machine may have booted
+            // since. The other Nodes are read right before their release.
+            if self.status.tainted_at.is_some() {
+                let node = self.target_node().cloned();
+                self.record_boot(node.as_deref());
+            }
         }
         if is_keyed && attempt.released_at.is_none() && self.is_released() {
             attempt.released_at = Some(self.record_step_now(RemediationStep::Released));

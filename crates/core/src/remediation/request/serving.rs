@@ -168,7 +168,7 @@ impl RequestFlow<'_> {
         if self.status.attempt.is_none() {
             self.begin_attempt();
         }
-        self.record_boot(fresh.node.as_deref());
+        self.record_target(fresh.node.as_deref());
         prepare::add_key(
             &self.ctx,
             host,
@@ -190,8 +190,20 @@ impl RequestFlow<'_> {
         prepare::take_over_key(&self.ctx, host, self.record_with_step(step))
     }
 
+    /// Records the Node, and its boot if none was ended yet. After an earlier attempt has released the
+    /// workloads, a later boot is new: only if its machine is off again, that boot is the one to be ended.
+    fn record_target(&mut self, node: Option<&ObservedNode>) {
+        let mut steps = self.status.timeline.iter();
+        let was_released = steps.any(|it| it.step == RemediationStep::Released);
+        let ended = self.status.boot_id.clone();
+        self.record_boot(node);
+        if was_released || self.status.tainted_at.is_some() {
+            self.status.boot_id = ended;
+        }
+    }
+
     /// Records the running boot as the one to be ended.
-    fn record_boot(&mut self, node: Option<&ObservedNode>) {
+    pub(super) fn record_boot(&mut self, node: Option<&ObservedNode>) {
         let Some(node) = node else { return };
         self.status.node_uid = Some(node.uid.clone());
         if let Some(boot_id) = &node.boot_id {

@@ -107,7 +107,7 @@ impl Town {
         sites.find(|site| site.name == name).unwrap().power.is_on()
     }
 
-    pub(super) fn is_keyed(&self, name: &str) -> bool {
+    pub(in super::super) fn is_keyed(&self, name: &str) -> bool {
         RemediationKey::keys_on_host(self.host(name))
             .next()
             .is_some()

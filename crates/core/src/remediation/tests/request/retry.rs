@@ -211,3 +211,56 @@ fn nor_does_a_later_attempt_that_waits_for_one() {
     town.until("done", |town| town.status("a").ended_at.is_some());
     assert_eq!(town.condition("a", "Succeeded").unwrap().0, "True");
 }
+
+/// A tainted node whose first attempt ended too late: the host is on again, its kubelet has posted the
+/// new boot, and the Node is not Ready. The host's BMC ignores a second power-off.
+fn tainted_and_tried_again() -> Town {
+    let mut town = Town::new(&["a"]);
+    town.fails(
+        "a",
+        RemediationStrategy {
+            timeout: QUICK.timeout,
+            ..TAINT
+        },
+    );
+    town.until("tainted", |town| {
+        town.node("a").unwrap().seen.out_of_service
+    });
+    town.until("on", |town| town.is_on("a"));
+    town.site("a").power.bmcs[0].default_takes = Takes::Ignores;
+    let boots = town.site("a").boots + 1;
+    post_boot(&mut town, boots);
+    town.until("tried again", |town| {
+        town.is_keyed("a") && town.attempt("a").is_some_and(|it| it.number == 2)
+    });
+    town
+}
+
+fn post_boot(town: &mut Town, boots: u32) {
+    let node = town.nodes.get_mut(&node_name("a")).unwrap();
+    node.seen.boot_id = Some(crate::name::BootId::new(format!("boot-{boots}")).unwrap());
+}
+
+#[test]
+fn a_new_boot_that_is_ready_after_a_retrys_key_ends_the_request_and_its_taint() {
+    let mut town = tainted_and_tried_again();
+    town.site("a").is_connected = true;
+    town.until("done", |town| town.status("a").ended_at.is_some());
+    assert_eq!(town.condition("a", "Succeeded").unwrap().0, "True");
+    assert!(!town.node("a").unwrap().seen.out_of_service);
+    assert_eq!(town.cuts("a"), 1, "it was back without another one");
+}
+
+#[test]
+fn the_boot_that_a_retry_ends_is_the_last_one_before_its_off() {
+    let mut town = tainted_and_tried_again();
+    let first = town.status("a").boot_id.unwrap();
+    assert_eq!(first, "boot-0", "the boot that the first attempt ended");
+    post_boot(&mut town, 77);
+    town.run(1);
+    town.site("a").power.bmcs[0].default_takes = Takes::Runs(300);
+    town.until("off", |town| {
+        town.attempt("a").is_some_and(|it| it.off_at.is_some())
+    });
+    assert_eq!(town.status("a").boot_id.as_deref(), Some("boot-77"));
+}
