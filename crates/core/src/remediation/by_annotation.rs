@@ -11,7 +11,7 @@ use super::truth_table::{RemediationMove, TruthTableInputs, move_by_annotation};
 use super::types::RemediationDecision;
 use super::{RemediationReason, WorkloadRelease, prepare, recovery, release_permit};
 use crate::decision::{EventSeverity, decision_with_cause};
-use crate::power::{CurrentPower, HostSnapshot};
+use crate::power::{CurrentPower, HostSnapshot, is_annotation_obeyed, reboot_annotations};
 
 pub(super) fn decide(ctx: &RemediationContext<'_>) -> RemediationDecision {
     let host = match &ctx.case.host {
@@ -185,7 +185,9 @@ pub(super) fn wait_for_off(
     ctx.observe_heartbeat(decision)
 }
 
-/// Rows 0011 and 1011: by the table the key stays until the host is off, and is removed then.
+/// Rows 0011 and 1011: by the table the key stays until the host is off, and is removed then. On a host
+/// that left the states in which keys are obeyed nothing would switch it off, and the key would switch off
+/// what is installed there next.
 fn wait_for_off_when_withdrawn(
     ctx: &RemediationContext<'_>,
     power: CurrentPower,
@@ -193,6 +195,11 @@ fn wait_for_off_when_withdrawn(
     let says = ctx.describe_power();
     if let Some((RemediationReason::ForeignKey, _)) = ctx.case.problem {
         return ctx.problem_decision().expect("it is there");
+    }
+    if let Ok(host) = &ctx.case.host
+        && is_key_without_effect(ctx, host)
+    {
+        return remove_key(ctx, host);
     }
     let reason = match power {
         CurrentPower::On | CurrentPower::Off => RemediationReason::PoweringOff,
@@ -203,6 +210,15 @@ fn wait_for_off_when_withdrawn(
          the key is removed: {says}"
     );
     decision_with_cause(reason, text)
+}
+
+/// Whether our key is on a host whose recorded provisioning state lets no power controller obey it.
+fn is_key_without_effect(ctx: &RemediationContext<'_>, host: &HostSnapshot) -> bool {
+    let name = ctx.case.key.annotation_name();
+    let mut requests = reboot_annotations(host).into_iter();
+    let ours = requests.find(|request| request.name == name);
+    let is_recorded = host.status.provisioning.is_some();
+    is_recorded && ours.is_some_and(|request| !is_annotation_obeyed(host, &request))
 }
 
 /// Rows 0100 and 1100. A health check may mark the Machine again before its host is on again.

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::super::*;
 use super::kit::*;
+use super::town::Town;
 use super::two_clusters::{node_there, prod, readable, two_clusters};
-use crate::power::HostSnapshot;
+use crate::power::{HostOwner, HostSnapshot};
 use crate::reboot::ObservedNode;
 
 const HOST_A: &str = "host/machines/h-a";
@@ -204,4 +205,21 @@ fn it_is_said_why_a_workload_cluster_is_not_read() {
         let case = case_of(&world, subject).unwrap();
         assert_eq!(case.cluster.problem, Some((reason, text.to_owned())));
     }
+}
+
+/// metal3 keeps the keys of others on a host that it deprovisions.
+#[test]
+fn a_key_of_a_machine_that_is_gone_does_not_wait_for_the_next_system_on_its_host() {
+    let mut town = Town::new(&["a"]);
+    town.site("a").power.seen.owner = HostOwner::Metal3 {
+        leader: "bmo-1".into(),
+    };
+    town.mark("a");
+    town.until("keyed", |town| town.is_keyed("a"));
+    town.machines.clear();
+    let host = town.site("a").power.seen.host_mut();
+    host.status.provisioning = Some("available".into());
+    town.site("a").power.version += 1;
+    town.run(120);
+    assert!(!town.is_keyed("a") && town.is_on("a"));
 }
