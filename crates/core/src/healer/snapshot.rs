@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use dogwatch_api::condition;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -14,16 +13,9 @@ use crate::lock::{HolderId, ObservedLease};
 use crate::name::{BootId, NodeName};
 use crate::policy::ClusterPolicies;
 use crate::reboot::{
-    ObservedHolderNode, ObservedNode, ParsedAnnotation, RebootPhase, is_condition_of_other,
+    COORDINATOR_CONDITIONS, ObservedHolderNode, ObservedNode, ParsedAnnotation, RebootPhase,
+    is_condition_of_other,
 };
-
-/// Conditions that a coordinator writes: a change of one is a sign of life.
-pub(super) const COORDINATOR_CONDITIONS: [&str; 4] = [
-    condition::MAINTENANCE_PLANNED,
-    condition::DRAIN_IN_PROGRESS,
-    condition::DRAINED,
-    condition::MAINTENANCE_IN_PROGRESS,
-];
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct HealerSnapshot {

@@ -7,13 +7,12 @@ use std::time::Duration;
 
 use super::healing_case::{HealerAction, HealerDecision, HealerObserve};
 use super::node::NodeCase;
-use super::snapshot;
 use crate::decision::{DecisionEvent, EventSeverity, decision_with_cause};
 use crate::lock::{HolderId, LockRecord, ObservedLease};
 use crate::name::{BootId, RunId};
 use crate::reboot::{
-    self, ObservedLock, ObservedOwnHost, ObservedPhase, OwnNodeState, RebootCommandState,
-    RunMemory, TakeoverStep,
+    self, COORDINATOR_CONDITIONS, ObservedLock, ObservedOwnHost, ObservedPhase, OwnNodeState,
+    RebootCommandState, RunMemory, TakeoverStep,
 };
 
 /// The oldest answer of the return gates that is accepted.
@@ -143,7 +142,7 @@ impl NodeCase<'_> {
             .filter_map(|look| self.convert_observe(look))
             .collect();
         for observation in decision.report.conditions {
-            if snapshot::COORDINATOR_CONDITIONS.contains(&observation.kind) {
+            if COORDINATOR_CONDITIONS.contains(&observation.kind) {
                 let heartbeat = false;
                 ours.report
                     .conditions

@@ -56,6 +56,7 @@ pub use record::{
     AbortRequest, LastReboot, NodeRebootRef, ParsedAnnotation, RebootOutcome, RebootPhase,
     RebootRecord, RebootRequest, RebootTrigger, TriggerFingerprint,
 };
+pub(crate) use report::COORDINATOR_CONDITIONS;
 pub use report::WAITS_FOR_LOCK_MESSAGE;
 pub(crate) use shared_conditions::{find_waiting_condition, is_condition_of_other};
 pub use snapshot::{

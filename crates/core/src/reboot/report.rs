@@ -47,6 +47,15 @@ pub(super) fn build_report(ctx: &RebootContext<'_>, step: &RebootStep) -> Decisi
     DecisionReport { conditions, events }
 }
 
+/// The conditions that a coordinator writes in the phases of a reboot. A change of one is its sign of
+/// life, and one of them carries the reason of the step.
+pub(crate) const COORDINATOR_CONDITIONS: [&str; 4] = [
+    MAINTENANCE_PLANNED,
+    DRAIN_IN_PROGRESS,
+    DRAINED,
+    MAINTENANCE_IN_PROGRESS,
+];
+
 /// The status of each condition in each phase. The leading condition carries the reason and message
 /// of the step. `MaintenancePlanned` means that the reboot is near (the lock is ours, or the
 /// controller expects it soon): other tools remove nodes that are to go soon, and a node may wait

@@ -1,30 +1,19 @@
 //! What a Node says about its own reboot, as a rollout counts it.
 
-use dogwatch_api::condition::{
-    DRAIN_IN_PROGRESS, DRAINED, MAINTENANCE_IN_PROGRESS, MAINTENANCE_PLANNED,
-};
 use dogwatch_api::node_reboot::RebootMethod;
 
 use jiff::Timestamp;
 
 use crate::name::BootId;
 use crate::reboot::{
-    ObservedNode, ParsedAnnotation, RebootOutcome, RebootPhase, RebootReason, RebootRecord,
+    COORDINATOR_CONDITIONS, ObservedNode, ParsedAnnotation, RebootOutcome, RebootPhase,
+    RebootReason, RebootRecord,
 };
 
 /// The kubelet's condition.
 const NODE_READY: &str = "Ready";
 
-/// The conditions that may carry the reason of a reboot's step: where another tool has set
-/// `MaintenanceInProgress`, the coordinator reports by another one.
-const STEP_CONDITIONS: [&str; 4] = [
-    MAINTENANCE_IN_PROGRESS,
-    MAINTENANCE_PLANNED,
-    DRAIN_IN_PROGRESS,
-    DRAINED,
-];
-
-/// Reasons of these conditions that are failures: they last until a person acts.
+/// Reasons of a coordinator's conditions that are failures: they last until a person acts.
 const FAILED_REASONS: [RebootReason; 3] = [
     RebootReason::RebootFailed,
     RebootReason::ReadyChecksTimedOut,
@@ -103,12 +92,13 @@ pub(super) fn has_condition_failure(node: &ObservedNode) -> bool {
     find_condition_failure(node).is_some()
 }
 
+/// Where another tool has set `MaintenanceInProgress`, the coordinator reports by another condition.
 fn find_condition_failure(node: &ObservedNode) -> Option<RebootReason> {
     if !is_under_way(node) {
         return None;
     }
     let standing = node.conditions.iter().filter(|condition| {
-        condition.status == "True" && STEP_CONDITIONS.contains(&condition.kind.as_str())
+        condition.status == "True" && COORDINATOR_CONDITIONS.contains(&condition.kind.as_str())
     });
     let mut reasons = standing.filter_map(|condition| RebootReason::parse(&condition.reason));
     reasons.find(|reason| FAILED_REASONS.contains(reason))
