@@ -11,7 +11,7 @@ use super::truth_table::{RemediationMove, TruthTableInputs, move_by_annotation};
 use super::types::RemediationDecision;
 use super::{RemediationReason, WorkloadRelease, prepare, recovery, release_permit};
 use crate::decision::{EventSeverity, decision_with_cause};
-use crate::power::{CurrentPower, HostSnapshot, is_annotation_obeyed, reboot_annotations};
+use crate::power::{CurrentPower, HostSnapshot};
 
 pub(super) fn decide(ctx: &RemediationContext<'_>) -> RemediationDecision {
     let host = match &ctx.case.host {
@@ -196,8 +196,10 @@ fn wait_for_off_when_withdrawn(
     if let Some((RemediationReason::ForeignKey, _)) = ctx.case.problem {
         return ctx.problem_decision().expect("it is there");
     }
+    // What nobody has recorded yet is no reason.
     if let Ok(host) = &ctx.case.host
-        && is_key_without_effect(ctx, host)
+        && host.status.provisioning.is_some()
+        && !ctx.is_key_obeyed(host)
     {
         return remove_key(ctx, host);
     }
@@ -210,15 +212,6 @@ fn wait_for_off_when_withdrawn(
          the key is removed: {says}"
     );
     decision_with_cause(reason, text)
-}
-
-/// Whether our key is on a host whose recorded provisioning state lets no power controller obey it.
-fn is_key_without_effect(ctx: &RemediationContext<'_>, host: &HostSnapshot) -> bool {
-    let name = ctx.case.key.annotation_name();
-    let mut requests = reboot_annotations(host).into_iter();
-    let ours = requests.find(|request| request.name == name);
-    let is_recorded = host.status.provisioning.is_some();
-    is_recorded && ours.is_some_and(|request| !is_annotation_obeyed(host, &request))
 }
 
 /// Rows 0100 and 1100. A health check may mark the Machine again before its host is on again.

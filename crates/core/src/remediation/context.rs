@@ -14,7 +14,8 @@ use super::types::{Remediation, RemediationDecision};
 use crate::Now;
 use crate::decision::{EventSeverity, decision_with_cause};
 use crate::power::{
-    CurrentPower, HostRebootAnnotation, HostSnapshot, PowerOffProof, reboot_annotations,
+    CurrentPower, HostRebootAnnotation, HostSnapshot, PowerOffProof, is_annotation_obeyed,
+    reboot_annotations,
 };
 
 /// The arguments of [`super::decide`].
@@ -35,6 +36,13 @@ impl<'a> RemediationContext<'a> {
             power: self.effective_power(),
             key: self.case.is_keyed(),
         }
+    }
+
+    /// Whether the power controller obeys our key that is on this host: it ignores one on a host that is
+    /// not provisioned.
+    pub(super) fn is_key_obeyed(&self, host: &HostSnapshot) -> bool {
+        let key = self.key_request(host);
+        key.is_some_and(|key| is_annotation_obeyed(host, &key))
     }
 
     /// The host's power. Where it cannot be read, a proof for our key, which then is a person's

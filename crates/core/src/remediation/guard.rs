@@ -13,7 +13,7 @@ use super::{RemediationReason, recovery};
 use crate::decision::{EventSeverity, decision_with_cause};
 use crate::name::NodeName;
 use crate::policy::resolve_policy;
-use crate::power::{HostName, HostSnapshot, is_annotation_obeyed, reboot_annotations};
+use crate::power::{HostName, HostSnapshot};
 use crate::reboot::rebooting_deadline_since;
 
 pub(super) struct GuardRefusal {
@@ -62,11 +62,7 @@ impl GuardRefusal {
 /// The power controller ignores a key on a host that is not provisioned, so the key would hold
 /// nothing off.
 fn refuse_unprovisioned(ctx: &RemediationContext<'_>, host: &HostSnapshot) -> Option<GuardRefusal> {
-    let keyed = ctx.case.key.with_key_on(host);
-    let name = ctx.case.key.annotation_name();
-    let requests = reboot_annotations(&keyed);
-    let ours = requests.iter().find(|request| request.name == name);
-    if ours.is_some_and(|request| is_annotation_obeyed(&keyed, request)) {
+    if ctx.is_key_obeyed(&ctx.case.key.with_key_on(host)) {
         return None;
     }
     let state = host.status.provisioning.as_deref().unwrap_or("unknown");

@@ -199,6 +199,11 @@ impl RequestFlow<'_> {
         crate::time::truncate_to_micros(self.ctx.now.wall)
     }
 
+    /// Whether the request has been through this step, in any attempt.
+    pub(super) fn has_done(&self, step: RemediationStep) -> bool {
+        self.status.timeline.iter().any(|it| it.step == step)
+    }
+
     /// The host's record of this request, with one more step.
     pub(super) fn record_with_step(&self, step: RemediationStep) -> RemediationRecord {
         let began = self.status.attempt.map(|it| it.started_at);

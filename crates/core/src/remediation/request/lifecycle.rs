@@ -261,18 +261,18 @@ impl RequestFlow<'_> {
     /// Whether the Node is Ready with another boot than the one to be ended. Source: specification
     /// §1 S4.
     pub(super) fn is_back(&self) -> bool {
-        let was = |step| self.status.timeline.iter().any(|it| it.step == step);
         let Some(node) = self.case.node.as_ref().filter(|node| node.ready) else {
             return false;
         };
-        if self.case.is_keyed() || !was(RemediationStep::KeyAdded) {
+        if self.case.is_keyed() || !self.has_done(RemediationStep::KeyAdded) {
             return false;
         }
         match (&self.status.boot_id, &node.boot_id) {
             (Some(old), Some(new)) => old != new.as_str(),
             // The old boot id is not known. A new Node has a new boot, because its host was off.
             (None, Some(_)) => {
-                was(RemediationStep::Released) && self.status.node_uid.as_ref() != Some(&node.uid)
+                self.has_done(RemediationStep::Released)
+                    && self.status.node_uid.as_ref() != Some(&node.uid)
             }
             (Some(_) | None, None) => false,
         }

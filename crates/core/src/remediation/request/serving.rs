@@ -95,10 +95,7 @@ impl RequestFlow<'_> {
 
     /// Another Node of that name exists, and not because we deleted the first.
     pub(super) fn node_replaced_problem(&self) -> Option<RemediationProblem> {
-        let timeline = &self.status.timeline;
-        let was_released = timeline
-            .iter()
-            .any(|it| it.step == RemediationStep::Released);
+        let was_released = self.has_done(RemediationStep::Released);
         if was_released || self.case.is_keyed() || self.target_node().is_some() {
             return None;
         }
@@ -193,12 +190,12 @@ impl RequestFlow<'_> {
     /// Records the Node, and its boot if none was ended yet. After an earlier attempt has released the
     /// workloads, a later boot is new: only if its machine is off again, that boot is the one to be ended.
     fn record_target(&mut self, node: Option<&ObservedNode>) {
-        let mut steps = self.status.timeline.iter();
-        let was_released = steps.any(|it| it.step == RemediationStep::Released);
-        let ended = self.status.boot_id.clone();
-        self.record_boot(node);
-        if was_released || self.status.tainted_at.is_some() {
-            self.status.boot_id = ended;
+        let was_released = self.has_done(RemediationStep::Released);
+        if !was_released && self.status.tainted_at.is_none() {
+            return self.record_boot(node);
+        }
+        if let Some(node) = node {
+            self.status.node_uid = Some(node.uid.clone());
         }
     }
 
