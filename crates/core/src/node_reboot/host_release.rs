@@ -72,8 +72,7 @@ fn may_key_still_arrive(
     power: &PowerCycleStatus,
     own: &ObservedNodeReboot,
 ) -> bool {
-    let was_off = power.off_at.is_some();
-    !was_off && is_host_of(host, power) && !is_late_key_blocked(host, own)
+    power.off_at.is_none() && is_host_of(host, power) && !is_late_key_blocked(host, own)
 }
 
 fn released_step(

@@ -137,8 +137,8 @@ fn a_host_that_need_not_be_off_any_more_says_that_another_machine_was_switched_o
     }
 }
 
-#[test]
-fn another_machine_that_answers_once_an_outlet_gives_its_power_back_is_named() {
+/// Machine ONE's BMC is dead, so an outlet cut its power, and has given it back.
+fn given_back_by_its_outlet() -> World {
     let mut world = World::new(&[], true, true);
     world.add_level();
     world.readings_have_uuid = true;
@@ -151,6 +151,12 @@ fn another_machine_that_answers_once_an_outlet_gives_its_power_back_is_named() {
     world.until_confirmed();
     world.remove(KEY);
     world.until("the outlet is on", |world| world.bmcs[1].gives);
+    world
+}
+
+#[test]
+fn another_machine_that_answers_once_an_outlet_gives_its_power_back_is_named() {
+    let mut world = given_back_by_its_outlet();
     assert_eq!(former_machine_warnings(&world), 0);
     world.about.system_uuid = Some(OTHER.into());
     world.bmcs[0] = Bmc::new(false);
@@ -180,18 +186,7 @@ fn a_former_machine_is_named_also_where_the_power_on_was_decided_before_the_othe
     }
 
     // The outlet gave its power back, and the other machine is on already.
-    let mut world = World::new(&[], true, true);
-    world.add_level();
-    world.readings_have_uuid = true;
-    world.about.system_uuid = Some(ONE.into());
-    world.run(70);
-    world.annotate(KEY, HARD);
-    world.bmcs[0].default_takes = Takes::Fails(FaultClass::Unreachable);
-    world.bmcs[0].default_says = Says::Fails(FaultClass::Unreachable);
-    world.checks_are_good = false;
-    world.until_confirmed();
-    world.remove(KEY);
-    world.until("the outlet is on", |world| world.bmcs[1].gives);
+    let mut world = given_back_by_its_outlet();
     world.about.system_uuid = Some(OTHER.into());
     world.bmcs[0] = Bmc::new(true);
     world.until("it is over", |world| world.power().command.is_none());
